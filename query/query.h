@@ -1,0 +1,87 @@
+/*
+ * query.h: the one header of the query room: PromQL text → plan → vectors → JSON.
+ *
+ * All functions may be called from any thread; one call runs in the calling thread (and may use the
+ * engine's helpers for series). What a call allocates is freed when it returns, but for the answer
+ * in the caller's buf. Answers are the `data` member of the Prometheus API's JSON, without envelope.
+ */
+#ifndef VARVE_QUERY_H
+#define VARVE_QUERY_H
+
+#include <stdatomic.h>
+
+#include "storage/storage.h"
+
+struct query_engine;
+
+struct query_options {
+    struct db *db;           /* borrowed */
+    struct metrics *metrics; /* borrowed, may be NULL */
+    struct log *log;
+    int64_t lookback_ms;  /* 0 = 5 min */
+    int64_t timeout_ms;   /* 0 = 2 min */
+    uint64_t max_samples; /* samples a query may hold or read per step window; 0 = 50 M */
+    size_t max_memory;    /* bytes a query may hold; 0 = 256 MiB */
+    uint32_t max_points;  /* points per series of a range query; 0 = 11,000 */
+    unsigned threads;     /* helpers that series are spread over; 0 = none */
+    bool experimental;
+};
+
+struct query_engine *query_create(const struct query_options *o);
+void query_destroy(struct query_engine *q);
+
+/* What one call was asked; all times ms since the epoch. */
+struct query_request {
+    str text;
+    int64_t start_ms, end_ms; /* instant: equal */
+    int64_t step_ms;          /* 0 = instant */
+    int64_t timeout_ms;       /* 0 = engine's */
+    int64_t lookback_ms;      /* 0 = engine's */
+    uint64_t limit;           /* series in the answer; 0 = all */
+    bool stats, explain;
+    const atomic_bool *canceled; /* set by the server when the client goes away; may be NULL */
+};
+
+/* Messages that go beside the data: arrays of strings, owned by the caller (query_notes_deinit). */
+struct query_notes {
+    char **warnings, **infos;
+    uint32_t n_warnings, n_infos;
+};
+void query_notes_deinit(struct query_notes *n);
+
+/* {"resultType":...,"result":...[,"stats":...]} appended to out. */
+err query_run(struct query_engine *q, const struct query_request *rq, struct buf *out, struct query_notes *notes)
+    __attribute__((warn_unused_result));
+
+/* One match[] argument parsed: a set of matchers. Several sets are a union. */
+struct match_sets {
+    struct arena arena;
+    struct match_set {
+        struct matcher *m;
+        uint32_t n;
+    } * sets;
+    uint32_t n;
+};
+/* Parses n match[] texts; ERR_INVALID names the one that is wrong. Deinit also after an error. */
+err match_sets_parse(const str *texts, uint32_t n, struct match_sets *out) __attribute__((warn_unused_result));
+void match_sets_deinit(struct match_sets *s);
+
+struct meta_request {
+    const struct match_sets *match; /* NULL or n = 0: everything (not for series) */
+    int64_t start_ms, end_ms;
+    uint64_t limit; /* 0 = all; a truncated answer adds a warning */
+};
+/* JSON arrays, appended to out. */
+err query_series(struct query_engine *q, const struct meta_request *rq, struct buf *out, struct query_notes *notes)
+    __attribute__((warn_unused_result));
+err query_label_names(struct query_engine *q, const struct meta_request *rq, struct buf *out, struct query_notes *notes)
+    __attribute__((warn_unused_result));
+err query_label_values(struct query_engine *q, str name, const struct meta_request *rq, struct buf *out,
+                       struct query_notes *notes) __attribute__((warn_unused_result));
+
+/* Text helpers of the HTTP API. Time: unix seconds (float, exponent) or RFC 3339. Duration: see promql_parse_duration.
+ */
+err query_parse_time(str text, int64_t *ms) __attribute__((warn_unused_result));
+err query_parse_duration(str text, int64_t *ms) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * alloc.h: the one gateway to the heap (jemalloc; the libc's under a sanitizer).
+ *
+ * mem_alloc and friends never return NULL: requests whose size comes from outside are checked
+ * against a limit or budget before they get here, so running dry means the machine is out of memory
+ * and the process stops with a message. Any thread.
+ */
+#ifndef VARVE_STORAGE_BASE_ALLOC_H
+#define VARVE_STORAGE_BASE_ALLOC_H
+
+#include "storage/base/types.h"
+
+void *mem_alloc(size_t bytes) __attribute__((malloc, alloc_size(1), returns_nonnull));
+void *mem_zalloc(size_t bytes) __attribute__((malloc, alloc_size(1), returns_nonnull)); /* zeroed */
+void *mem_realloc(void *p, size_t bytes) __attribute__((alloc_size(2), returns_nonnull));
+void *mem_dup(const void *p, size_t bytes) __attribute__((returns_nonnull));
+char *mem_dup_str(str s) __attribute__((returns_nonnull)); /* NUL-terminated copy */
+void mem_free(void *p);                                    /* NULL allowed */
+
+/* A growing array: makes room for `need` elements of `size` bytes, doubling *capacity (elements). */
+void *mem_grow(void *p, size_t *capacity, size_t need, size_t size) __attribute__((returns_nonnull));
+
+/* Bytes given out and not yet freed, as the allocator counts them; 0 when it can't tell. */
+size_t mem_in_use(void);
+
+/* Gives unused pages back to the system now (after a flush, a big query). */
+void mem_release(void);
+
+#endif

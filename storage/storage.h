@@ -1,0 +1,207 @@
+/*
+ * storage.h: the one header of the storage room that outsiders include.
+ *
+ * A `struct db` owns one data directory. Writers hand in batches; readers open selections. Samples
+ * have int64 timestamps (ms since the epoch) and double values (kept bit for bit) or native
+ * histograms (canonical blobs, column_hist.h). Every function may be called from any thread unless
+ * it says otherwise.
+ */
+#ifndef VARVE_STORAGE_H
+#define VARVE_STORAGE_H
+
+#include "storage/base/env.h"
+#include "storage/base/log.h"
+#include "storage/base/metrics.h"
+#include "storage/column_hist.h"
+#include "storage/labels.h"
+#include "storage/matcher.h"
+
+struct db;
+
+enum wal_sync { WAL_SYNC_ALWAYS, WAL_SYNC_1S, WAL_SYNC_OFF };
+
+/* Called on the WAL thread when all batches up to and including `seq` have been settled: durable (e NULL) or failed.
+ * On failure the numbers in (previous settled, seq] failed; e is borrowed. Must not block. */
+typedef void (*storage_settled_fn)(void *arg, uint64_t seq, const struct err *e);
+
+struct storage_options {
+    struct env *env;      /* borrowed; NULL = env_posix() */
+    const char *path;     /* data directory, made if absent */
+    int64_t retention_ms; /* samples older than now - retention are refused and dropped */
+    int64_t future_ms;    /* samples newer than now + future are refused */
+    enum wal_sync wal_sync;
+    uint64_t min_free_disk;     /* bytes; below it the database is read-only */
+    size_t head_max_bytes;      /* sample memory at which the head is flushed; 0 = 96 MiB */
+    uint64_t wal_max_bytes;     /* log size at which the head is flushed; 0 = 128 MiB */
+    int64_t head_max_age_ms;    /* age of the head's first sample at which it is flushed; 0 = 2 h */
+    size_t cache_bytes;         /* decoded frames; 0 = 32 MiB */
+    unsigned merge_threads;     /* 0 = 1 */
+    int64_t dedup_ms;           /* keep the last sample of each interval when merging; 0 = off */
+    bool read_only;             /* open without WAL writes, flushes, merges (verify, inspect) */
+    struct log *log;            /* borrowed, NULL = silent */
+    struct metrics *metrics;    /* borrowed, NULL = none */
+    storage_settled_fn settled; /* may be NULL */
+    void *settled_arg;
+};
+
+/* Opens: lock, manifest, footers, WAL replay. ERR_LOCKED if another process has it. */
+err storage_open(const struct storage_options *options, struct db **out) __attribute__((warn_unused_result));
+/* Stops background work, flushes the head to parts, frees. Returns what went wrong in the final flush. */
+err storage_close(struct db *db) __attribute__((warn_unused_result));
+/* Ends without flushing, as a crash would (tests). What was acknowledged is in the log. */
+void storage_abandon(struct db *db);
+
+/* ---- writing ------------------------------------------------------------------------------------------------ */
+
+/* The key that aliases are hashed with. */
+const struct hash_key *storage_hash_key(const struct db *db);
+
+/* One run of samples of one series in a batch. */
+struct batch_series {
+    struct hash128 alias; /* keyed hash of the label bytes as received, mixed with a tag of the protocol */
+    const void *raw;      /* those bytes, for `resolve`; borrowed until storage_append returns */
+    uint32_t raw_bytes;
+    uint32_t n; /* samples of this run: the next n of the batch */
+};
+
+/*
+ * Fills `out` with the label set of batch series i: strings may point into raw or the arena; storage sorts, checks
+ * and copies. Called only for aliases not seen before. An error rejects that series (its samples are counted).
+ */
+typedef err (*batch_resolve_fn)(void *arg, uint32_t i, struct arena *a, struct labels *out);
+
+struct batch {
+    struct batch_series *series; /* in the order received */
+    uint32_t n_series;
+    const int64_t *t; /* all samples, series by series */
+    const double *v;  /* value of each; ignored where hist[i].n > 0 */
+    const str *hist;  /* NULL if the batch has no histograms; else canonical blob of sample i, or n = 0 */
+    uint32_t n_samples;
+    batch_resolve_fn resolve;
+    void *resolve_arg;
+    bool require_name; /* a series without __name__ is rejected */
+};
+
+struct append_result {
+    uint64_t seq;              /* settles when the WAL has it; 0 = nothing was written */
+    uint32_t accepted;         /* samples */
+    uint32_t too_old, too_new; /* samples outside retention or the future window */
+    uint32_t bad_labels;       /* samples of series that were rejected */
+    err first;             /* why the first rejected series or sample was rejected; owned by the caller; NULL if none */
+    uint32_t first_series; /* its number in the batch */
+};
+
+/*
+ * Appends a batch: rows with good labels and times go in, the others are counted in *result. Visible to reads when
+ * it returns; durable when `seq` settles (storage_wait, or options.settled). Returns an error only if nothing was
+ * written: ERR_READ_ONLY, ERR_IO, ERR_BUSY (memory is full and flushes lag).
+ */
+err storage_append(struct db *db, const struct batch *batch, struct append_result *result)
+    __attribute__((warn_unused_result));
+/* Blocks until seq is settled; its outcome. seq 0 is settled. */
+err storage_wait(struct db *db, uint64_t seq) __attribute__((warn_unused_result));
+
+/* Metric metadata, as remote write and exposition formats carry it; kept in memory, bounded. */
+struct metric_metadata {
+    str metric, type, help, unit; /* type: "counter", "gauge", ... */
+};
+void storage_metadata_put(struct db *db, const struct metric_metadata *m);
+typedef bool (*storage_metadata_fn)(void *arg, const struct metric_metadata *m);          /* false stops */
+void storage_metadata_each(struct db *db, str metric, storage_metadata_fn fn, void *arg); /* metric.n = 0: all */
+
+/* ---- reading ------------------------------------------------------------------------------------------------ */
+
+struct selection; /* a consistent view: series that matched, in labels order of storage */
+struct reader;    /* one thread's reading state over a selection */
+
+struct select_options {
+    int64_t t_min, t_max; /* inclusive, ms */
+    uint64_t max_series;  /* ERR_LIMIT beyond; 0 = no limit */
+};
+
+/* Series that satisfy all matchers and may have samples in [t_min, t_max]. */
+err storage_select(struct db *db, const struct matcher *m, size_t n, const struct select_options *o,
+                   struct selection **out) __attribute__((warn_unused_result));
+void selection_destroy(struct selection *s); /* NULL allowed; no readers may be left */
+size_t selection_count(const struct selection *s);
+
+/* Readers of one selection may run in parallel, each in one thread. */
+struct reader *reader_create(struct selection *s);
+void reader_destroy(struct reader *r);
+
+/* Canonical labels of series i; strings and array are valid as long as the arena and the selection. */
+err reader_labels(struct reader *r, size_t i, struct arena *a, struct labels *out) __attribute__((warn_unused_result));
+
+/* One series' samples in [t_min, t_max], strictly increasing in time, duplicates settled (last write wins). */
+struct samples {
+    const int64_t *t;
+    const double *v; /* value; for a histogram sample: its sum field (so that stale markers show) */
+    const str *hist; /* NULL if none of them is a histogram; else blob or n = 0 */
+    size_t n;
+};
+/* Reads series i within [t_min, t_max] (inside the selection's range). Memory is the reader's until its next call. */
+err reader_samples(struct reader *r, size_t i, int64_t t_min, int64_t t_max, struct samples *out)
+    __attribute__((warn_unused_result));
+
+/*
+ * Whole blocks instead of samples: the runs that make up series i in [t_min, t_max], in time order. A run with
+ * `covered` true is one block wholly inside the range, not overlapped by anything else, with aggregates: it needs no
+ * decoding. Others must be read with reader_samples(run.t_min, run.t_max). Memory is the reader's until its next call.
+ */
+struct sample_run {
+    int64_t t_min, t_max; /* first and last sample of a covered run; the range to read otherwise */
+    uint32_t n;           /* samples of a covered run */
+    bool covered;
+    double first, last, min, max, sum, resets; /* of a covered run: see part.h, block_aggregates */
+};
+err reader_runs(struct reader *r, size_t i, int64_t t_min, int64_t t_max, const struct sample_run **out, size_t *n)
+    __attribute__((warn_unused_result));
+
+/* How much was read so far: samples decoded, bytes of frames fetched. */
+void reader_stats(const struct reader *r, uint64_t *samples, uint64_t *bytes);
+
+/* Distinct strings in byte order, over all series that match and may have samples in the range. Return false to stop.
+ */
+typedef bool (*storage_string_fn)(void *arg, str s);
+err storage_label_names(struct db *db, const struct matcher *m, size_t n, const struct select_options *o,
+                        storage_string_fn fn, void *arg) __attribute__((warn_unused_result));
+err storage_label_values(struct db *db, str name, const struct matcher *m, size_t n, const struct select_options *o,
+                         storage_string_fn fn, void *arg) __attribute__((warn_unused_result));
+
+/* ---- operations --------------------------------------------------------------------------------------------- */
+
+/* Deletes samples in [t_min, t_max] of matching series written so far; visible at once, durable on return. */
+err storage_delete(struct db *db, const struct matcher *m, size_t n, int64_t t_min, int64_t t_max)
+    __attribute__((warn_unused_result));
+err storage_flush(struct db *db) __attribute__((warn_unused_result)); /* head → parts, waits */
+/* Merges each partition into one part (partition < 0: all), waits. */
+err storage_merge(struct db *db, int32_t partition) __attribute__((warn_unused_result));
+/* Hard-linked copy under <path>/snapshots/<name>; name is made when NULL. *out: heap string, the caller's. */
+err storage_snapshot(struct db *db, const char *name, char **out) __attribute__((warn_unused_result));
+typedef void (*storage_snapshot_fn)(void *arg, str name);
+err storage_snapshot_list(struct db *db, storage_snapshot_fn fn, void *arg) __attribute__((warn_unused_result));
+err storage_snapshot_delete(struct db *db, str name) __attribute__((warn_unused_result));
+
+/* Background work that is due (flush, merge, retention, low disk), done in the caller; for env.threads == false. */
+err storage_tick(struct db *db) __attribute__((warn_unused_result));
+
+struct storage_stats {
+    uint64_t head_series, head_samples, head_bytes;
+    int64_t head_t_min, head_t_max; /* INT64_MAX, INT64_MIN when empty */
+    uint64_t registry_series, symbols;
+    uint64_t wal_bytes, wal_segments;
+    uint64_t parts, part_samples, part_bytes, damaged_parts;
+    int64_t part_t_min, part_t_max;
+    uint64_t cache_bytes;
+    bool read_only;
+};
+void storage_stats(struct db *db, struct storage_stats *out);
+
+/* Offline: checks a whole data directory, prints one line a fault to out, *faults counts. ERR only if it can't start.
+ */
+err storage_verify(struct env *env, const char *path, struct buf *out, uint64_t *faults)
+    __attribute__((warn_unused_result));
+/* Offline: prints what a file is (manifest, WAL segment, part, tombstones). */
+err storage_inspect(struct env *env, const char *path, int detail, struct buf *out) __attribute__((warn_unused_result));
+
+#endif
