@@ -44,5 +44,8 @@ void labels_print(const struct labels *ls, struct buf *out);
 /* [a-zA-Z_][a-zA-Z0-9_]*, and with ':' for metric names. */
 bool label_name_is_legacy(str name);
 bool metric_name_is_legacy(str name);
+/* s in double quotes, escaped; and a label name, quoted only if it has to be. */
+void label_print_quoted(str s, struct buf *out);
+void label_print_name(str name, struct buf *out);
 
 #endif
