@@ -117,8 +117,6 @@ static err posix_file_append(struct env_file *f, const void *p, size_t n)
 
 static err posix_file_sync(struct env_file *f)
 {
-    /* EINTR is not retried blindly elsewhere, but fdatasync may report a write-back error only once: an interrupted
-     * call has reported nothing yet. */
     while (fdatasync(f->fd) != 0) {
         if (errno != EINTR) return err_errno(errno, "sync %s", f->path);
     }
@@ -213,17 +211,20 @@ static err sync_parent(struct env *env, char *path)
     return e;
 }
 
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* Makes one directory and its name durable: a caller of mkdir can't know which parents were new. */
 static err make_one(struct env *env, char *path)
 {
+    if (is_directory(path)) return NULL;
     if (mkdir(path, DIR_MODE) == 0) return sync_parent(env, path);
     int why = errno;
-    struct stat st;
-    if (why == EEXIST && stat(path, &st) == 0) {
-        if (S_ISDIR(st.st_mode)) return NULL;
-        why = ENOTDIR;
-    }
-    return err_errno(why, "make directory %s", path);
+    if (why == EEXIST && is_directory(path)) return NULL; /* someone else was quicker */
+    return err_errno(why == EEXIST ? ENOTDIR : why, "make directory %s", path);
 }
 
 static err posix_mkdir(struct env *env, const char *path)
@@ -237,8 +238,7 @@ static err posix_mkdir(struct env *env, const char *path)
     for (size_t i = 1; i < n && e == NULL; i++) {
         if (copy[i] != '/' || copy[i - 1] == '/') continue;
         copy[i] = '\0';
-        struct stat st;
-        if (stat(copy, &st) != 0 || !S_ISDIR(st.st_mode)) e = make_one(env, copy);
+        e = make_one(env, copy);
         copy[i] = '/';
     }
     if (e == NULL) e = make_one(env, copy);
@@ -298,8 +298,8 @@ static err write_owner(int fd, const char *path)
 {
     char note[64];
     int n = snprintf(note, sizeof note, "pid %ld\n", (long)getpid());
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, note, (size_t)n, 0) != n)
-        return err_errno(errno ? errno : EIO, "write lock %s", path);
+    errno = ENOSPC; /* what a short write means */
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, note, (size_t)n, 0) != n) return err_errno(errno, "write lock %s", path);
     return NULL;
 }
 
