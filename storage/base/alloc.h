@@ -17,6 +17,9 @@ void *mem_dup(const void *p, size_t bytes) __attribute__((returns_nonnull));
 char *mem_dup_str(str s) __attribute__((returns_nonnull)); /* NUL-terminated copy */
 void mem_free(void *p);                                    /* NULL allowed */
 
+/* NULL when the heap is dry: for what must go on all the same (making the error that says so). */
+void *mem_try_alloc(size_t bytes) __attribute__((malloc, alloc_size(1)));
+
 /* A growing array: makes room for `need` elements of `size` bytes, doubling *capacity (elements). */
 void *mem_grow(void *p, size_t *capacity, size_t need, size_t size) __attribute__((returns_nonnull));
 
