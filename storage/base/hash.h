@@ -28,6 +28,8 @@ struct hash128 hash128(const struct hash_key *key, const void *p, size_t n);
 uint64_t hash64(const struct hash_key *key, const void *p, size_t n);
 /* Unkeyed XXH3-64: the checksum of every frame, section and log record. */
 uint64_t checksum64(const void *p, size_t n);
+/* The checksum of two ranges as if they stood one behind the other. */
+uint64_t checksum64_two(const void *a, size_t an, const void *b, size_t bn);
 
 /* Mixes two 128-bit hashes in order (name, value) into one; for sums over label pairs. */
 static inline struct hash128 hash128_pair(struct hash128 a, struct hash128 b)

@@ -13,6 +13,7 @@
 struct worker;
 typedef void (*worker_fn)(void *arg);
 
+/* At least one thread starts, or NULL (the system has none left); worker_threads tells how many. */
 struct worker *worker_create(const char *name, unsigned threads, size_t queue_max);
 void worker_destroy(struct worker *w);
 bool worker_submit(struct worker *w, worker_fn fn, void *arg); /* false: the queue is full */
