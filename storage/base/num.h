@@ -15,7 +15,8 @@
 size_t num_format_double(double v, char *out); /* returns the length, no NUL */
 /* As Go's 'g' with shortest digits: exponent below -4 or from 21 on (label values made from numbers: le, quantile). */
 size_t num_format_double_short(double v, char *out);
-size_t num_format_i64(int64_t v, char *out); /* out: 20 bytes */
+size_t num_format_i64(int64_t v, char *out);  /* out: 20 bytes */
+size_t num_format_u64(uint64_t v, char *out); /* out: 20 bytes */
 /* Milliseconds since the epoch as seconds with up to 3 decimals, as Prometheus does: 1700000000.5, 12, -0.001. out: 24
  * bytes. */
 size_t num_format_ms(int64_t ms, char *out);
