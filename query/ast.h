@@ -3,6 +3,10 @@
  *
  * Positions are byte offsets into the query text, [start, end). Durations are milliseconds. Types and
  * names follow the Prometheus 3 documentation of the language.
+ *
+ * Chains of left-associative operators (a + b + c ...) are trees that lean left and may be thousands of
+ * nodes high (bounded: PROMQL_HEIGHT_MAX): walk `lhs` in a loop and recurse into `rhs` only; all other
+ * nesting is bounded by PROMQL_DEPTH_MAX.
  */
 #ifndef VARVE_QUERY_AST_H
 #define VARVE_QUERY_AST_H
@@ -26,7 +30,7 @@ enum expr_kind {
     EXPR_QRANGE, /* range() inside a duration expression */
 };
 
-/* One table in lexer.c maps each to its text. Set operators last. */
+/* Text and precedence: ast.c. Set operators last. */
 enum binary_op {
     OP_ADD,
     OP_SUB,
@@ -67,7 +71,9 @@ enum aggregate_op {
 
 enum at_kind { AT_NONE, AT_TIME, AT_START, AT_END };
 
-/* A duration: a literal, or an expression over numbers, step(), range() that the plan evaluates. */
+/* A duration: a literal, or an expression that the plan evaluates, in seconds: EXPR_NUMBER, EXPR_STEP, EXPR_QRANGE,
+ * EXPR_PAREN, EXPR_UNARY (only minus), EXPR_BINARY (+ - * / % ^), EXPR_CALL of min_of or max_of with two arguments. All
+ * of them have TYPE_SCALAR. */
 struct duration {
     int64_t ms;
     struct expr *expr; /* NULL when literal */
@@ -101,6 +107,7 @@ struct matching {
     uint32_t n_include;
     bool fill_left, fill_right; /* fill modifiers: values for sides without a match */
     double fill_left_value, fill_right_value;
+    bool fill_both; /* written as one fill(x), which sets both sides */
 };
 
 struct function; /* functions.h */
@@ -109,6 +116,8 @@ struct expr {
     enum expr_kind kind;
     enum value_type type;
     uint32_t start, end;
+    uint32_t height;  /* nodes on the longest way down, this one included */
+    bool is_duration; /* EXPR_NUMBER that was written as a duration (1h30m); number holds its seconds */
     union {
         double number; /* EXPR_NUMBER */
         str string;    /* EXPR_STRING, unquoted */
@@ -153,6 +162,10 @@ struct expr {
 
 const char *value_type_name(enum value_type t);      /* "scalar", "string", "instant vector", "range vector" */
 const char *binary_op_text(enum binary_op op);       /* "+", "and", ... */
+int binary_op_precedence(enum binary_op op);         /* 1 (or) ... 6 (^): higher binds tighter */
+bool binary_op_is_comparison(enum binary_op op);     /* == != < > <= >= */
+bool binary_op_is_set(enum binary_op op);            /* and, or, unless */
+bool aggregate_op_has_param(enum aggregate_op op);   /* topk, quantile, ... */
 const char *aggregate_op_text(enum aggregate_op op); /* "sum", ... */
 /* Frees what nodes own outside the arena (regexes). NULL allowed. */
 void expr_deinit(struct expr *e);

@@ -12,6 +12,7 @@
 #include "query/ast.h"
 
 #define PROMQL_DEPTH_MAX 250
+#define PROMQL_HEIGHT_MAX 12000 /* of the tree: what a chain of left-associative operators may reach */
 #define PROMQL_TEXT_MAX (1u << 20)
 
 /* experimental: allow functions and operators that need --query.experimental. */

@@ -84,4 +84,9 @@ err query_label_values(struct query_engine *q, str name, const struct meta_reque
 err query_parse_time(str text, int64_t *ms) __attribute__((warn_unused_result));
 err query_parse_duration(str text, int64_t *ms) __attribute__((warn_unused_result));
 
+/* /api/v1/format_query: the query laid out over lines, as one JSON string. experimental as in query_options. */
+err query_format(str text, bool experimental, struct buf *out) __attribute__((warn_unused_result));
+/* /api/v1/parse_query: the syntax tree as JSON. */
+err query_parse_tree(str text, bool experimental, struct buf *out) __attribute__((warn_unused_result));
+
 #endif

@@ -1,0 +1,117 @@
+/*
+ * ast.c: names of types and operators, and the release of a tree.
+ *
+ * Nodes live in the query's arena; what they own outside of it are the compiled regexes of matchers,
+ * and expr_deinit frees those. Left-leaning chains are walked in a loop, so its recursion is bounded as
+ * the parser's is. Stateless: any thread, one tree in one thread at a time.
+ */
+#include "query/ast.h"
+
+#include "storage/base/assert.h"
+
+static const struct {
+    const char *text;
+    int precedence;
+} BINARY_OPS[] = {
+    [OP_ADD] = {"+", 4}, [OP_SUB] = {"-", 4},         [OP_MUL] = {"*", 5},         [OP_DIV] = {"/", 5},
+    [OP_MOD] = {"%", 5}, [OP_POW] = {"^", 6},         [OP_ATAN2] = {"atan2", 5},   [OP_EQ] = {"==", 3},
+    [OP_NE] = {"!=", 3}, [OP_LT] = {"<", 3},          [OP_GT] = {">", 3},          [OP_LE] = {"<=", 3},
+    [OP_GE] = {">=", 3}, [OP_TRIM_UPPER] = {"</", 3}, [OP_TRIM_LOWER] = {">/", 3}, [OP_AND] = {"and", 2},
+    [OP_OR] = {"or", 1}, [OP_UNLESS] = {"unless", 2},
+};
+
+static const char *const AGGREGATE_OPS[] = {
+    [AGG_SUM] = "sum",           [AGG_AVG] = "avg",
+    [AGG_MIN] = "min",           [AGG_MAX] = "max",
+    [AGG_COUNT] = "count",       [AGG_GROUP] = "group",
+    [AGG_STDDEV] = "stddev",     [AGG_STDVAR] = "stdvar",
+    [AGG_TOPK] = "topk",         [AGG_BOTTOMK] = "bottomk",
+    [AGG_QUANTILE] = "quantile", [AGG_COUNT_VALUES] = "count_values",
+    [AGG_LIMITK] = "limitk",     [AGG_LIMIT_RATIO] = "limit_ratio",
+};
+
+const char *value_type_name(enum value_type t)
+{
+    static const char *const names[] = {
+        [TYPE_NONE] = "none",           [TYPE_SCALAR] = "scalar",
+        [TYPE_STRING] = "string",       [TYPE_VECTOR] = "instant vector",
+        [TYPE_MATRIX] = "range vector",
+    };
+    return names[t];
+}
+
+const char *binary_op_text(enum binary_op op)
+{
+    check((size_t)op < ARRAY_LEN(BINARY_OPS));
+    return BINARY_OPS[op].text;
+}
+
+int binary_op_precedence(enum binary_op op)
+{
+    check((size_t)op < ARRAY_LEN(BINARY_OPS));
+    return BINARY_OPS[op].precedence;
+}
+
+bool binary_op_is_comparison(enum binary_op op)
+{
+    return op >= OP_EQ && op <= OP_GE;
+}
+
+bool binary_op_is_set(enum binary_op op)
+{
+    return op >= OP_AND;
+}
+
+const char *aggregate_op_text(enum aggregate_op op)
+{
+    check((size_t)op < ARRAY_LEN(AGGREGATE_OPS));
+    return AGGREGATE_OPS[op];
+}
+
+bool aggregate_op_has_param(enum aggregate_op op)
+{
+    return op >= AGG_TOPK;
+}
+
+void expr_deinit(struct expr *e)
+{
+    while (e) {
+        struct expr *next = NULL; /* the child to go on with; the others are done by recursion */
+        switch (e->kind) {
+        case EXPR_SELECTOR:
+            for (uint32_t i = 0; i < e->selector.n_matchers; i++)
+                matcher_deinit(&e->selector.matchers[i]);
+            break;
+        case EXPR_RANGE:
+            next = e->range.selector;
+            break;
+        case EXPR_SUBQUERY:
+            next = e->subquery.inner;
+            break;
+        case EXPR_CALL:
+            for (uint32_t i = 0; i < e->call.n_args; i++)
+                expr_deinit(e->call.args[i]);
+            break;
+        case EXPR_AGGREGATE:
+            expr_deinit(e->aggregate.param);
+            next = e->aggregate.inner;
+            break;
+        case EXPR_BINARY:
+            expr_deinit(e->binary.rhs);
+            next = e->binary.lhs;
+            break;
+        case EXPR_UNARY:
+            next = e->unary.inner;
+            break;
+        case EXPR_PAREN:
+            next = e->paren;
+            break;
+        case EXPR_NUMBER:
+        case EXPR_STRING:
+        case EXPR_STEP:
+        case EXPR_QRANGE:
+            break;
+        }
+        e = next;
+    }
+}
