@@ -26,7 +26,8 @@
 
 #ifdef ALLOC_SANITIZER
 
-#include <sanitizer/allocator_interface.h>
+/* gcc ships this function of the sanitizers' run-time without its header */
+extern size_t __sanitizer_get_current_allocated_bytes(void);
 
 size_t mem_in_use(void)
 {
