@@ -37,7 +37,6 @@ struct storage_options {
     size_t cache_bytes;         /* decoded frames; 0 = 32 MiB */
     unsigned merge_threads;     /* 0 = 1 */
     int64_t dedup_ms;           /* keep the last sample of each interval when merging; 0 = off */
-    bool read_only;             /* open without WAL writes, flushes, merges (verify, inspect) */
     struct log *log;            /* borrowed, NULL = silent */
     struct metrics *metrics;    /* borrowed, NULL = none */
     storage_settled_fn settled; /* may be NULL */
