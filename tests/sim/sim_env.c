@@ -29,7 +29,7 @@ struct sim_env {
     int64_t now_ms;
     uint64_t mono_ns;
     uint64_t changes;
-    bool crashed, trace;
+    bool crashed, trace, lies;
     uint64_t crash_in; /* changing calls until the crash; 0 = none planned */
     unsigned fail_calls;
     uint64_t fail_in, fail_times, failures; /* matching calls until the first failure */
@@ -207,7 +207,7 @@ static err sim_file_sync(struct env_file *f)
     check_handle(f);
     enum verdict verdict = enter(f->sim, SIM_SYNC, "sync", f->path, &e);
     if (verdict == STOP && !f->sim->crashed) sim_node_sync_failed(f->sim->disk, f->node);
-    if (verdict != STOP) sim_node_sync(f->node);
+    if (verdict != STOP && !f->sim->lies) sim_node_sync(f->node);
     return e;
 }
 
@@ -469,6 +469,11 @@ uint64_t sim_env_failures(const struct sim_env *s)
 void sim_env_capacity(struct sim_env *s, uint64_t bytes)
 {
     s->capacity = bytes;
+}
+
+void sim_env_lie(struct sim_env *s, bool on)
+{
+    s->lies = on;
 }
 
 void sim_env_advance(struct sim_env *s, int64_t ms)

@@ -63,6 +63,9 @@ void sim_env_fail_never(struct sim_env *s);
 uint64_t sim_env_failures(const struct sim_env *s);       /* calls failed on purpose so far, full disk included */
 void sim_env_capacity(struct sim_env *s, uint64_t bytes); /* UINT64_MAX = no limit */
 
+/* A disk that reports success of syncs and does nothing: to see that a test notices. */
+void sim_env_lie(struct sim_env *s, bool on);
+
 /* ---- clock and traces */
 void sim_env_advance(struct sim_env *s, int64_t ms);
 uint64_t sim_env_changes(const struct sim_env *s); /* changing calls so far */
