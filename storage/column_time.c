@@ -12,7 +12,7 @@
 void column_time_encode(const int64_t *t, size_t n, struct buf *out)
 {
     struct integers_scratch scratch;
-    integers_encode(t, n, &scratch, out);
+    integers_encode(t, n, NULL, &scratch, out);
 }
 
 static bool increases(const int64_t *t, size_t n)

@@ -25,6 +25,7 @@
 #include "storage/decimal.h"
 #include "storage/integers.h"
 #include "storage/kernels.h"
+#include "storage/predictor.h"
 
 #define CODE_MASK 0x1f
 #define CODE_BITS 30
@@ -34,9 +35,16 @@
 
 #define CHOICE_EXCEPTIONS 2 /* an exponent may leave one value in so many as exceptions, */
 #define HINT_EXCEPTIONS 16  /* a remembered one, one in so many before it is questioned */
-#define HINT_RESIDUALS 1    /* flags: the exponent was chosen although residuals are left */
-#define HINT_AGE 2          /* flags: blocks since the choice, in units of this */
-#define HINT_AGE_MAX 16     /* then choose anew where the choice was not a perfect one */
+
+/*
+ * The hint: valid counts the blocks since the choice; at HINT_BLOCKS all is chosen anew.
+ * encoding is the predictor, flags its cost, exponent the exponent or HINT_BITS, and HINT_RESIDUALS
+ * if it was chosen although it left residuals.
+ */
+#define HINT_BLOCKS 16
+#define HINT_EXPONENT 0x1f
+#define HINT_BITS 0x1f
+#define HINT_RESIDUALS 0x20
 
 struct column_scratch {
     int64_t k[LIMIT_BLOCK_SAMPLES], r[LIMIT_BLOCK_SAMPLES];
@@ -127,75 +135,71 @@ static struct scaled scale(struct column_scratch *s, const double *v, size_t n, 
     return r;
 }
 
-static void put_bits(struct column_scratch *s, const double *v, size_t n, struct buf *out)
+static void put_bits(struct column_scratch *s, const double *v, size_t n, struct integers_hint *hint, struct buf *out)
 {
     buf_u8(out, CODE_BITS);
     kernels_order(v, n, s->k);
-    integers_encode(s->k, n, &s->integers, out);
+    integers_encode(s->k, n, hint, &s->integers, out);
 }
 
 /* As decimals, unless patches and residuals make that larger than the bits. */
 static void put_decimals(struct column_scratch *s, const double *v, size_t n, unsigned exponent, struct scaled state,
-                         struct buf *out)
+                         struct integers_hint *hint, struct buf *out)
 {
     size_t start = out->n;
     buf_u8(out,
            (uint8_t)(exponent | (state.residuals ? HAS_RESIDUALS : 0) | (state.exceptions != 0 ? HAS_EXCEPTIONS : 0)));
     if (state.exceptions != 0) bridge_exceptions(s, n);
-    integers_encode(s->k, n, &s->integers, out);
-    if (state.residuals) integers_encode(s->r, n, &s->integers, out);
+    integers_encode(s->k, n, hint, &s->integers, out);
+    if (state.residuals) integers_encode(s->r, n, NULL, &s->integers, out);
     if (state.exceptions != 0) put_exceptions(s, v, n, state.exceptions, out);
     if (out->n - start <= 8 * n + 16) return;
     out->n = start;
-    put_bits(s, v, n, out);
+    put_bits(s, v, n, NULL, out);
 }
 
 /* True if the hint's exponent still serves; the block is scaled with it then. */
-static bool hint_serves(struct column_scratch *s, const double *v, size_t n, const struct column_hint *hint,
-                        struct scaled *state)
+static bool exponent_serves(struct column_scratch *s, const double *v, size_t n, const struct column_hint *hint,
+                            struct scaled *state)
 {
-    if (!hint->valid || hint->exponent > DECIMAL_EXPONENT_MAX) return false;
-    bool aged = hint->flags / HINT_AGE >= HINT_AGE_MAX;
-    *state = scale(s, v, n, hint->exponent);
+    unsigned exponent = hint->exponent & HINT_EXPONENT;
+    if (exponent > DECIMAL_EXPONENT_MAX) return false;
+    *state = scale(s, v, n, exponent);
     if (state->exceptions * HINT_EXCEPTIONS > n) return false;
-    if (state->residuals) return (hint->flags & HINT_RESIDUALS) && !aged;
-    return hint->exponent == 0 || decimal_is_tight(s->k, n);
+    if (state->residuals) return hint->exponent & HINT_RESIDUALS;
+    return exponent == 0 || decimal_is_tight(s->k, n);
 }
 
-/* Ordered bits are kept for a few blocks without looking for a decimal. */
-static bool hint_says_bits(const struct column_hint *hint)
+/* Finds the exponent, or HINT_BITS, by the hint or by trying. */
+static unsigned find_exponent(struct column_scratch *s, const double *v, size_t n, struct column_hint *hint,
+                              struct scaled *state)
 {
-    return hint->valid && hint->exponent == DECIMAL_NONE && hint->flags / HINT_AGE < HINT_AGE_MAX;
-}
-
-static void hint_grow_old(struct column_hint *hint)
-{
-    if (hint->flags / HINT_AGE < HINT_AGE_MAX) hint->flags += HINT_AGE;
+    if (hint->valid > HINT_BLOCKS) hint->valid = 0;
+    if (hint->valid && (hint->exponent == HINT_BITS || exponent_serves(s, v, n, hint, state))) {
+        hint->valid++;
+        return hint->exponent & HINT_EXPONENT;
+    }
+    *hint = (struct column_hint){.valid = 1, .encoding = PREDICTORS, .exponent = HINT_BITS};
+    unsigned exponent = decimal_choose(v, n);
+    if (exponent > DECIMAL_EXPONENT_MAX) return HINT_BITS;
+    *state = scale(s, v, n, exponent);
+    if (state->exceptions * CHOICE_EXCEPTIONS > n) return HINT_BITS;
+    hint->exponent = (uint8_t)(exponent | (state->residuals ? HINT_RESIDUALS : 0));
+    return exponent;
 }
 
 static void encode_varying(struct column_scratch *s, const double *v, size_t n, struct column_hint *hint,
                            struct buf *out)
 {
-    struct scaled state;
-    if (hint_says_bits(hint)) {
-        hint_grow_old(hint);
-        put_bits(s, v, n, out);
-        return;
-    }
-    if (hint_serves(s, v, n, hint, &state)) {
-        hint_grow_old(hint);
-        put_decimals(s, v, n, hint->exponent, state, out);
-        return;
-    }
-    uint8_t exponent = decimal_choose(v, n);
-    if (exponent != DECIMAL_NONE) state = scale(s, v, n, exponent);
-    if (exponent == DECIMAL_NONE || state.exceptions * CHOICE_EXCEPTIONS > n) {
-        *hint = (struct column_hint){.valid = 1, .encoding = CODE_BITS, .exponent = DECIMAL_NONE};
-        put_bits(s, v, n, out);
-        return;
-    }
-    *hint = (struct column_hint){.valid = 1, .exponent = exponent, .flags = state.residuals ? HINT_RESIDUALS : 0};
-    put_decimals(s, v, n, exponent, state, out);
+    struct scaled state = {0};
+    unsigned exponent = find_exponent(s, v, n, hint, &state);
+    struct integers_hint integers = {true, hint->encoding, hint->flags};
+    if (exponent == HINT_BITS)
+        put_bits(s, v, n, &integers, out);
+    else
+        put_decimals(s, v, n, exponent, state, &integers, out);
+    hint->encoding = integers.predictor;
+    hint->flags = integers.cost;
 }
 
 void column_value_encode(struct column_scratch *s, const double *v, size_t n, struct column_hint *hint, struct buf *out)
