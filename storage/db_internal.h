@@ -67,9 +67,9 @@ struct db {
     struct db_metrics metrics;
 
     pthread_mutex_t append_lock;
-    struct registry *registry;   /* guarded by append_lock */
-    struct head *head;           /* active; guarded by append_lock */
-    uint64_t seq;                /* last write number given out; guarded by append_lock */
+    struct registry *registry; /* guarded by append_lock */
+    struct head *head;         /* active; guarded by append_lock */
+    uint64_t seq;              /* last write number given out; guarded by append_lock */
     struct wal *wal;
     struct append_scratch scratch;
     atomic_bool read_only;
@@ -86,7 +86,7 @@ struct db {
     pthread_mutex_t flush_lock, merge_lock;
     pthread_mutex_t wake_lock;
     pthread_cond_t flush_wake, merge_wake;
-    pthread_cond_t room; /* a head was written out; with wake_lock */
+    pthread_cond_t room;           /* a head was written out; with wake_lock */
     bool flush_asked, merge_asked; /* guarded by wake_lock */
     atomic_bool stopping;
     bool threads_started;
@@ -141,7 +141,7 @@ bool db_head_is_full(struct db *db);
 /* ---- db_merge.c */
 
 err db_merge_due(struct db *db, bool *did) __attribute__((warn_unused_result)); /* one merge, if one is due */
-err db_retain(struct db *db) __attribute__((warn_unused_result)); /* drops parts beyond the retention */
+err db_retain(struct db *db) __attribute__((warn_unused_result));               /* drops parts beyond the retention */
 
 /* ---- db_open.c */
 

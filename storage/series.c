@@ -139,7 +139,7 @@ static struct value_list *list_of(struct registry *r, uint32_t name, uint32_t va
     struct value_list *at = pages_make(&r->lists, r->n_lists);
     *at = (struct value_list){.value = value};
     uint64_t *names = map_put(&r->by_name, number_key(name, 0), r->n_names, &added);
-    if (added) memset(pages_make(&r->names, r->n_names++), 0, sizeof(struct name_values));
+    if (added) *(struct name_values *)pages_make(&r->names, r->n_names++) = (struct name_values){.name = name};
     struct name_values *of_name = pages_at(&r->names, (uint32_t)*names);
     if (of_name->n == of_name->cap)
         of_name->lists = mem_grow(of_name->lists, &of_name->cap, of_name->n + 1, sizeof *of_name->lists);
@@ -292,6 +292,19 @@ void registry_each_value(struct registry *r, str name, registry_value_fn fn, voi
         for (size_t i = 0; i < values->n; i++) {
             const struct value_list *list = pages_at(&r->lists, values->lists[i]);
             if (!fn(arg, list->value, list->handles, list->n)) break;
+        }
+    }
+    pthread_rwlock_unlock(&r->lock);
+}
+
+void registry_each_name(struct registry *r, registry_name_fn fn, void *arg)
+{
+    pthread_rwlock_rdlock(&r->lock);
+    for (uint32_t k = 0; k < r->n_names; k++) {
+        const struct name_values *values = pages_at(&r->names, k);
+        for (size_t i = 0; i < values->n; i++) {
+            const struct value_list *list = pages_at(&r->lists, values->lists[i]);
+            if (!fn(arg, values->name, list->handles, list->n)) break;
         }
     }
     pthread_rwlock_unlock(&r->lock);

@@ -68,6 +68,9 @@ err registry_select(struct registry *r, const struct matcher *m, size_t n, uint3
  */
 typedef bool (*registry_value_fn)(void *arg, uint32_t value, const uint32_t *handles, uint32_t n);
 void registry_each_value(struct registry *r, str name, registry_value_fn fn, void *arg);
+/* The same over all labels: for each name, its values until fn returns false. */
+typedef bool (*registry_name_fn)(void *arg, uint32_t name, const uint32_t *handles, uint32_t n);
+void registry_each_name(struct registry *r, registry_name_fn fn, void *arg);
 
 /*
  * The first n series in storage order (labels_cmp_storage) and all symbols in byte order, kept and extended from one

@@ -18,6 +18,7 @@ struct value_list {
 };
 
 struct name_values {
+    uint32_t name;
     uint32_t *lists; /* numbers of value lists */
     size_t n, cap;
 };

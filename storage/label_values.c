@@ -1,0 +1,231 @@
+/*
+ * label_values.c: distinct label names and values over all series that match (storage_label_names, _values).
+ *
+ * Each part and head answers from its own dictionaries; the union is sorted. Without matchers a part
+ * gives its list straight away; with them, or if the range covers only some of its days, the series
+ * are found first. Series that a delete took away are left out one by one, which costs only while
+ * deletes are pending.
+ */
+#include <stdlib.h>
+
+#include "storage/base/alloc.h"
+#include "storage/base/assert.h"
+#include "storage/base/map.h"
+#include "storage/select_internal.h"
+
+struct strings {
+    struct strmap *seen;
+    struct arena arena;
+    str *v;
+    size_t n, cap;
+};
+
+static bool strings_add(void *arg, str s)
+{
+    struct strings *set = arg;
+    bool added;
+    strmap_put(set->seen, s, NULL, &added);
+    if (!added) return true;
+    set->v = mem_grow(set->v, &set->cap, set->n + 1, sizeof *set->v);
+    set->v[set->n++] = arena_str(&set->arena, s);
+    return true;
+}
+
+static int compare_strs(const void *a, const void *b)
+{
+    return str_cmp(*(const str *)a, *(const str *)b);
+}
+
+static void strings_emit(struct strings *set, storage_string_fn fn, void *arg)
+{
+    if (set->n > 0) qsort(set->v, set->n, sizeof *set->v, compare_strs);
+    for (size_t i = 0; i < set->n; i++)
+        if (!fn(arg, set->v[i])) break;
+}
+
+static void strings_deinit(struct strings *set)
+{
+    strmap_destroy(set->seen);
+    arena_deinit(&set->arena);
+    mem_free(set->v);
+}
+
+/* What is asked: `name` for values of that label; name.n = 0 for the names themselves. */
+struct question {
+    struct db *db;
+    struct view *view;
+    str name;
+    const struct matcher *m;
+    size_t n;
+    struct time_range range;
+    struct strings *out;
+};
+
+/* ---- parts ------------------------------------------------------------------------------------------------------ */
+
+/* Drops the series whose samples in the range are all deleted. */
+static err drop_deleted(const struct question *q, size_t part, struct part_cursor *c, struct postings **found)
+{
+    uint64_t count = postings_count(*found);
+    uint32_t *ids = mem_alloc(count * sizeof *ids + 1);
+    postings_list(*found, ids, count);
+    struct arena arena = {0};
+    struct time_ranges deletes = {0};
+    size_t kept = 0;
+    err e = NULL;
+    for (uint64_t i = 0; i < count; i++) {
+        struct part_series s;
+        struct labels ls;
+        arena_reset(&arena);
+        TRY_OUT(part_series(c, ids[i], &s));
+        TRY_OUT(part_labels(c, &s, &arena, &ls));
+        TRY_OUT(part_deletes(q->view, part, &ls, &deletes));
+        bool alive = false;
+        for (uint32_t b = 0; b < s.n_blocks && !alive; b++)
+            alive = s.blocks[b].t_min <= q->range.t_max && s.blocks[b].t_max >= q->range.t_min &&
+                    !time_ranges_cover(&deletes, s.blocks[b].t_min, s.blocks[b].t_max);
+        if (alive) ids[kept++] = ids[i];
+    }
+    postings_destroy(*found);
+    *found = postings_of(ids, kept);
+out:
+    mem_free(ids);
+    arena_deinit(&arena);
+    time_ranges_deinit(&deletes);
+    return e;
+}
+
+static err ask_part(const struct question *q, size_t part)
+{
+    const struct part_meta *meta = part_meta(q->view->parts[part].part);
+    if (meta->t_min > q->range.t_max || meta->t_max < q->range.t_min) return NULL;
+    bool deletes = part_has_deletes(q->view, part, q->range.t_min, q->range.t_max);
+    bool all = !deletes && q->n == 0 && q->range.t_min <= meta->t_min && q->range.t_max >= meta->t_max;
+    struct part_cursor *c = part_cursor_create(q->view->parts[part].part);
+    struct postings *found = NULL;
+    err e = NULL;
+    if (!all) TRY_OUT(part_find(c, q->m, q->n, q->range.t_min, q->range.t_max, &found));
+    if (deletes) TRY_OUT(drop_deleted(q, part, c, &found));
+    if (found != NULL && postings_is_empty(found)) goto out;
+    e = q->name.n == 0 ? part_label_names(c, found, strings_add, q->out)
+                       : part_label_values(c, q->name, found, strings_add, q->out);
+out:
+    postings_destroy(found);
+    part_cursor_destroy(c);
+    return e;
+}
+
+/* ---- heads ------------------------------------------------------------------------------------------------------ */
+
+struct head_question {
+    const struct question *q;
+    const struct head *h;
+};
+
+static bool head_alive(const struct head_question *hq, uint32_t handle)
+{
+    return head_touches(hq->h, handle, hq->q->range.t_min, hq->q->range.t_max);
+}
+
+static bool emit_symbol(const struct head_question *hq, uint32_t symbol)
+{
+    const struct symbol *s = registry_symbol_at(hq->h->registry, symbol);
+    return strings_add(hq->q->out, (str){s->p, s->n});
+}
+
+static bool any_alive(const struct head_question *hq, const uint32_t *handles, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (head_alive(hq, handles[i])) return true;
+    return false;
+}
+
+static bool on_value(void *arg, uint32_t value, const uint32_t *handles, uint32_t n)
+{
+    const struct head_question *hq = arg;
+    return !any_alive(hq, handles, n) || emit_symbol(hq, value);
+}
+
+/* False goes on to the next name. */
+static bool on_name(void *arg, uint32_t name, const uint32_t *handles, uint32_t n)
+{
+    const struct head_question *hq = arg;
+    if (!any_alive(hq, handles, n)) return true;
+    emit_symbol(hq, name);
+    return false;
+}
+
+/* Of one matching series: the names, or the value of the label asked for. */
+static void emit_series(const struct head_question *hq, uint32_t handle)
+{
+    const struct registry *r = hq->h->registry;
+    const struct series *s = registry_at(r, handle);
+    const uint32_t *pairs = registry_pairs(r, s);
+    for (uint32_t i = 0; i < s->n_pairs; i++) {
+        const struct symbol *name = registry_symbol_at(r, pairs[2 * i]);
+        if (hq->q->name.n == 0)
+            emit_symbol(hq, pairs[2 * i]);
+        else if (str_eq((str){name->p, name->n}, hq->q->name))
+            emit_symbol(hq, pairs[2 * i + 1]);
+    }
+}
+
+static err ask_head(const struct question *q, const struct head *h)
+{
+    if (head_is_empty(h) || atomic_load(&h->t_min) > q->range.t_max || atomic_load(&h->t_max) < q->range.t_min)
+        return NULL;
+    struct head_question hq = {.q = q, .h = h};
+    if (q->n == 0 && q->name.n == 0) {
+        registry_each_name(h->registry, on_name, &hq);
+        return NULL;
+    }
+    if (q->n == 0) {
+        registry_each_value(h->registry, q->name, on_value, &hq);
+        return NULL;
+    }
+    uint32_t *handles;
+    size_t n;
+    TRY(registry_select(h->registry, q->m, q->n, &handles, &n));
+    for (size_t i = 0; i < n; i++)
+        if (head_alive(&hq, handles[i])) emit_series(&hq, handles[i]);
+    mem_free(handles);
+    return NULL;
+}
+
+/* ---- both ------------------------------------------------------------------------------------------------------- */
+
+static err ask_all(const struct question *q)
+{
+    if (q->range.t_min > q->range.t_max) return NULL;
+    for (size_t i = 0; i < q->view->n_parts; i++)
+        TRY(ask_part(q, i));
+    for (size_t i = 0; i < q->view->n_heads; i++)
+        TRY(ask_head(q, q->view->heads[i]));
+    return NULL;
+}
+
+static err ask(struct db *db, str name, const struct matcher *m, size_t n, const struct select_options *o,
+               storage_string_fn fn, void *arg)
+{
+    struct strings set = {.seen = strmap_create(&db->key)};
+    struct question q = {.db = db, .view = db_view(db), .name = name, .m = m, .n = n, .range = select_range(db, o)};
+    q.out = &set;
+    err e = ask_all(&q);
+    if (e == NULL) strings_emit(&set, fn, arg);
+    strings_deinit(&set);
+    view_unref(q.view);
+    return e;
+}
+
+err storage_label_names(struct db *db, const struct matcher *m, size_t n, const struct select_options *o,
+                        storage_string_fn fn, void *arg)
+{
+    return ask(db, (str){0}, m, n, o, fn, arg);
+}
+
+err storage_label_values(struct db *db, str name, const struct matcher *m, size_t n, const struct select_options *o,
+                         storage_string_fn fn, void *arg)
+{
+    if (name.n == 0) return NULL; /* no label has an empty name */
+    return ask(db, name, m, n, o, fn, arg);
+}

@@ -1,0 +1,151 @@
+/*
+ * snapshot.c: consistent copies that cost no space: hard links of the parts and a manifest over them.
+ *
+ * A snapshot is a data directory of its own: <snapshots>/<name>/{MANIFEST,IDENTITY,parts/}; a server started on a
+ * copy of it finds everything that was written before the snapshot was taken (the head goes to parts first).
+ */
+#include <stdio.h>
+
+#include "storage/base/alloc.h"
+#include "storage/base/assert.h"
+#include "storage/db_internal.h"
+
+static bool name_is_safe(str name)
+{
+    if (name.n == 0 || name.n > 128 || name.p[0] == '.') return false;
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                    c == '_' || c == '.';
+        if (!fine) return false;
+    }
+    return true;
+}
+
+static err link_parts(struct db *db, const struct view *v, const char *dir)
+{
+    char to[8192];
+    for (size_t i = 0; i < v->n_parts; i++) {
+        const char *path = part_path(v->parts[i].part), *base = strrchr(path, '/');
+        snprintf(to, sizeof to, "%s/parts/%s", dir, base == NULL ? path : base + 1);
+        TRY(db->env->ops->link(db->env, path, to));
+    }
+    snprintf(to, sizeof to, "%s/parts", dir);
+    return db->env->ops->dir_sync(db->env, to);
+}
+
+static err write_manifest(struct db *db, const struct view *v, const char *dir)
+{
+    struct manifest m = {.generation = 1, .tombstones = v->tombstones, .n_tombstones = v->n_tombstones};
+    m.n_parts = v->n_parts;
+    m.parts = mem_alloc(v->n_parts * sizeof *m.parts + 1);
+    for (size_t i = 0; i < v->n_parts; i++) {
+        m.parts[i] = (struct manifest_part){*part_meta(v->parts[i].part), v->parts[i].clean_seq};
+        if (m.parts[i].meta.id >= m.next_part) m.next_part = m.parts[i].meta.id + 1;
+        if (m.parts[i].meta.seq_max > m.seq) m.seq = m.parts[i].meta.seq_max;
+    }
+    err e = manifest_write(db->env, dir, &m);
+    mem_free(m.parts);
+    return e;
+}
+
+static void note_any(void *arg, str name, bool is_dir)
+{
+    (void)name;
+    (void)is_dir;
+    *(bool *)arg = true;
+}
+
+static err take(struct db *db, const char *dir)
+{
+    char parts[8192];
+    bool exists = false;
+    err_free(db->env->ops->dir_list(db->env, dir, note_any, &exists));
+    if (exists) return err_new(ERR_INVALID, "the snapshot exists already");
+    snprintf(parts, sizeof parts, "%s/parts", dir);
+    TRY(db->env->ops->mkdir(db->env, parts));
+    struct view *v = db_view(db);
+    err e = link_parts(db, v, dir);
+    if (e == NULL) e = write_manifest(db, v, dir);
+    view_unref(v);
+    TRY(e);
+    return db->env->ops->dir_sync(db->env, db->snapshots_dir);
+}
+
+err storage_snapshot(struct db *db, const char *name, char **out)
+{
+    char made[64], dir[4096];
+    if (name == NULL) {
+        uint64_t random;
+        db->env->ops->random(db->env, &random, sizeof random);
+        snprintf(made, sizeof made, "%lld-%08llx", (long long)db_now(db), (unsigned long long)(random & 0xffffffffu));
+        name = made;
+    }
+    if (!name_is_safe(str_of(name))) return err_new(ERR_INVALID, "not a snapshot name: letters, digits, '-', '_', '.'");
+    TRY(storage_flush(db));
+    snprintf(dir, sizeof dir, "%s/%s", db->snapshots_dir, name);
+    TRY(err_wrap(take(db, dir), "snapshot %s", name));
+    *out = mem_dup_str(str_of(name));
+    return NULL;
+}
+
+struct each_snapshot {
+    storage_snapshot_fn fn;
+    void *arg;
+};
+
+static void pass_directory(void *arg, str name, bool is_dir)
+{
+    struct each_snapshot *each = arg;
+    if (is_dir) each->fn(each->arg, name);
+}
+
+err storage_snapshot_list(struct db *db, storage_snapshot_fn fn, void *arg)
+{
+    return db->env->ops->dir_list(db->env, db->snapshots_dir, pass_directory, &(struct each_snapshot){fn, arg});
+}
+
+struct removal {
+    struct db *db;
+    const char *dir;
+    err e;
+};
+
+static void remove_entry(void *arg, str name, bool is_dir)
+{
+    struct removal *r = arg;
+    char path[8192];
+    if (is_dir || r->e != NULL) return;
+    snprintf(path, sizeof path, "%s/%.*s", r->dir, STR_ARG(name));
+    r->e = r->db->env->ops->unlink(r->db->env, path);
+}
+
+/* Removes the files of a directory, then the directory. */
+static err remove_directory(struct db *db, const char *dir)
+{
+    struct removal r = {.db = db, .dir = dir};
+    err e = db->env->ops->dir_list(db->env, dir, remove_entry, &r);
+    if (e != NULL) {
+        err_free(r.e);
+        return e;
+    }
+    TRY(r.e);
+    return db->env->ops->rmdir(db->env, dir);
+}
+
+err storage_snapshot_delete(struct db *db, str name)
+{
+    char dir[4096], parts[8192];
+    if (!name_is_safe(name)) return err_new(ERR_INVALID, "not a snapshot name: letters, digits, '-', '_', '.'");
+    snprintf(dir, sizeof dir, "%s/%.*s", db->snapshots_dir, STR_ARG(name));
+    bool exists = false;
+    err e = db->env->ops->dir_list(db->env, dir, note_any, &exists);
+    if (e != NULL || !exists) {
+        err_free(e);
+        return err_new(ERR_NOT_FOUND, "there is no snapshot %.*s", STR_ARG(name));
+    }
+    snprintf(parts, sizeof parts, "%s/parts", dir);
+    TRY(remove_directory(db, parts));
+    TRY(remove_directory(db, dir));
+    return db->env->ops->dir_sync(db->env, db->snapshots_dir);
+}
