@@ -167,6 +167,9 @@ bool binary_op_is_comparison(enum binary_op op);     /* == != < > <= >= */
 bool binary_op_is_set(enum binary_op op);            /* and, or, unless */
 bool aggregate_op_has_param(enum aggregate_op op);   /* topk, quantile, ... */
 const char *aggregate_op_text(enum aggregate_op op); /* "sum", ... */
+/* The chain that leans left from top: its n operators from the innermost (whose lhs is no binary node) up to top, in a.
+ * top must be binary. */
+struct expr **expr_chain(const struct expr *top, struct arena *a, uint32_t *n);
 /* Frees what nodes own outside the arena (regexes). NULL allowed. */
 void expr_deinit(struct expr *e);
 

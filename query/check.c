@@ -156,15 +156,9 @@ static err check_operator(const struct parser *p, struct expr *e)
 /* A chain that leans left: leftmost operand, then each operator with its right side, upwards. */
 static err check_chain(const struct parser *p, struct expr *top)
 {
-    uint32_t n = 0;
-    struct expr *e = top;
-    for (; e->kind == EXPR_BINARY; e = e->binary.lhs)
-        n++;
-    TRY(check_expression(p, e));
-    struct expr **chain = arena_alloc(p->arena, n * sizeof(struct expr *));
-    e = top;
-    for (uint32_t i = n; i-- > 0; e = e->binary.lhs)
-        chain[i] = e;
+    uint32_t n;
+    struct expr **chain = expr_chain(top, p->arena, &n);
+    TRY(check_expression(p, chain[0]->binary.lhs));
     for (uint32_t i = 0; i < n; i++) {
         TRY(check_expression(p, chain[i]->binary.rhs));
         TRY(check_operator(p, chain[i]));

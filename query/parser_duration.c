@@ -194,20 +194,25 @@ err parse_positive_duration(struct parser *p, const char *context, struct durati
     return NULL;
 }
 
-/* What stands behind `offset` and a sign: one operand, in which no operator goes on. */
+/* What stands behind `offset`: an operand, with a sign or not, in which no operator goes on, but for what begins with a
+ * parenthesis or two signs. */
 static err parse_offset_expression(struct parser *p, struct expr **out)
 {
     static const char context[] = "offset";
-    if (is_sign(&p->token)) {
-        struct token sign = p->token;
-        struct expr *inner;
-        TRY(parser_advance(p));
-        if (is_sign(&p->token)) return parser_unexpected(p, context, EXPECTED);
-        TRY(parse_operand(p, context, &inner));
-        return apply_sign(p, sign, inner, out);
+    if (!is_sign(&p->token)) {
+        bool open = p->token.kind == TOKEN_LEFT_PAREN;
+        TRY(parse_operand(p, context, out));
+        return open ? parse_operators(p, context, 0, out) : NULL;
     }
-    bool open = p->token.kind == TOKEN_LEFT_PAREN;
-    TRY(parse_operand(p, context, out));
+    struct token sign = p->token;
+    struct expr *inner;
+    TRY(parser_advance(p));
+    bool open = is_sign(&p->token);
+    if (open)
+        TRY(parse_arithmetic(p, context, SIGN_PRECEDENCE, &inner));
+    else
+        TRY(parse_operand(p, context, &inner));
+    TRY(apply_sign(p, sign, inner, out));
     return open ? parse_operators(p, context, 0, out) : NULL;
 }
 
