@@ -5,13 +5,16 @@
 #   tsan  ThreadSanitizer: concurrency tests        fuzz  libFuzzer targets (clang)
 
 .DELETE_ON_ERROR:
+.SECONDARY:
 MAKEFLAGS += --no-builtin-rules
 SHELL := /bin/bash
 
 VERSION := $(shell sed -n 's/^## \[\([0-9.]*\)\].*/\1/p' CHANGELOG.md 2>/dev/null | head -n 1)
 REVISION := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith -Wundef
 CFLAGS_ALL := -std=gnu17 -g -fno-omit-frame-pointer -pthread -D_GNU_SOURCE -I. $(WARN)
 CFLAGS_rel := -O2 -fstack-protector-strong
@@ -30,18 +33,33 @@ LIBRARY_SOURCES := $(filter-out $(MAIN),$(SOURCES))
 TEST_SOURCES := $(wildcard tests/unit/*/test_*.c)
 TESTS := $(patsubst tests/unit/%.c,%,$(TEST_SOURCES))
 SUPPORT_SOURCES := $(wildcard tests/sim/*.c)
+FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+BENCHES := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/bench_*.c))
+
+# Concurrency tests, run under ThreadSanitizer too: those named so, and those that this list adds.
+TSAN_TESTS := $(filter %_tsan,$(TESTS))
+
+# How many compilers and unit tests may run side by side.
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+FUZZ_SMOKE_SECONDS ?= 3
+SEED ?= 1
 
 all: build/varve
 
-.PHONY: all deps run test clean
+.PHONY: all deps deps-test run test unit lint lint-format lint-tidy lint-cppcheck format arch fuzz fuzz-smoke \
+	fuzz-build bench sim clean static native image FORCE
 build/varve: build/rel/varve
 	ln -sf rel/varve $@
 
 deps:
 	@deploy/install-deps
 
+deps-test:
+	@deploy/install-deps --test
+
 run: deps
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory -j$(JOBS) all
 	build/varve serve --storage.path=varve-data --web.listen-address=:8428
 
 # ---- one set of rules per flavour
@@ -61,7 +79,99 @@ build/$(1)/tests/%: build/$(1)/obj/tests/unit/%.o $$(SUPPORT_SOURCES:%.c=build/$
 	$$(CC) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) -o $$@ $$^ -lcmocka $$(LIBS_$(1))
 endef
 $(foreach f,rel asan tsan fuzz,$(eval $(call flavour,$(f))))
+
+# What shows the version is built anew when the version changes.
+build/version: FORCE
+	@mkdir -p $(@D)
+	@echo '$(VERSION) $(REVISION)' | cmp -s - $@ || echo '$(VERSION) $(REVISION)' >$@
+VERSIONED := $(if $(SOURCES),$(shell grep -l 'VARVE_VERSION\|VARVE_REVISION' $(SOURCES)))
+$(foreach f,rel asan tsan fuzz,$(VERSIONED:%.c=build/$(f)/obj/%.o)): build/version
+
 -include $(wildcard build/*/obj/*/*.d build/*/obj/*/*/*.d build/*/obj/*/*/*/*.d)
+
+# ---- tests: built first, then run by one runner that totals everything (tests/run)
+ASAN_BINARIES := $(TESTS:%=build/asan/tests/%)
+TSAN_BINARIES := $(TSAN_TESTS:%=build/tsan/tests/%)
+
+test: deps-test
+	@$(MAKE) --no-print-directory -j$(JOBS) all $(ASAN_BINARIES) $(TSAN_BINARIES) fuzz-build
+	@tests/run --jobs $(JOBS) --fuzz-seconds $(FUZZ_SMOKE_SECONDS) $(ASAN_BINARIES) $(TSAN_BINARIES) \
+		$(FUZZ_BINARIES) --black-box integration crash sim conformance e2e
+
+unit: $(ASAN_BINARIES) $(TSAN_BINARIES)
+	@tests/run --jobs $(JOBS) $(ASAN_BINARIES) $(TSAN_BINARIES)
+
+# The simulator: one seed is one whole history of faults, the same every time.
+sim: build/asan/tests/storage/test_sim
+	VARVE_SEED=$(SEED) $<
+
+# ---- fuzzing (clang's libFuzzer); finds stay in build/fuzz/finds, seeds are tests/fuzz/corpus
+FUZZ_BINARIES := $(FUZZ_TARGETS:%=build/fuzz/bin/fuzz_%)
+
+build/fuzz/bin/fuzz_%: build/fuzz/obj/tests/fuzz/fuzz_%.o build/fuzz/libvarve.a
+	@mkdir -p $(@D)
+	clang $(CFLAGS_ALL) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LIBS_COMMON)
+
+fuzz-build: $(FUZZ_BINARIES)
+
+fuzz: $(FUZZ_BINARIES)
+	@set -e; for name in $(FUZZ_TARGETS); do \
+		mkdir -p build/fuzz/corpus/$$name build/fuzz/finds tests/fuzz/corpus/$$name; \
+		echo "== fuzz_$$name, $(FUZZ_SECONDS) s"; \
+		build/fuzz/bin/fuzz_$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
+			-print_final_stats=1 -artifact_prefix=build/fuzz/finds/$$name- \
+			build/fuzz/corpus/$$name tests/fuzz/corpus/$$name 2>&1 | grep -E 'ERROR|SUMMARY|Test unit|^stat::' ; \
+		test $${PIPESTATUS[0]} -eq 0; \
+	done
+
+fuzz-smoke: $(FUZZ_BINARIES)
+	@tests/run --jobs $(JOBS) --fuzz-seconds $(FUZZ_SMOKE_SECONDS) $(FUZZ_BINARIES)
+
+# ---- measurements: each program prints its own table
+build/rel/bench/%: build/rel/obj/tests/bench/%.o build/rel/libvarve.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CFLAGS_rel) -o $@ $^ $(LIBS_rel)
+
+bench: $(BENCHES:%=build/rel/bench/%)
+	@set -e; for program in $^; do echo "== $$program"; $$program; done
+
+# ---- checks of the text itself; stamps under build/lint make the slow ones incremental
+LINT_SOURCES := $(SOURCES) $(wildcard tests/sim/*.c tests/fuzz/*.c tests/bench/*.c)
+LINT_ALL := $(wildcard $(ROOMS:%=%/*.[ch]) tests/*/*.[ch] tests/unit/*/*.[ch])
+
+lint:
+	@$(MAKE) --no-print-directory -j$(JOBS) lint-format lint-tidy lint-cppcheck
+	@tests/check/pow10.py --check
+	@echo "lint: clean"
+
+lint-format:
+	clang-format --dry-run -Werror $(LINT_ALL)
+
+build/lint/%.tidy: %.c .clang-tidy
+	@mkdir -p $(@D)
+	clang-tidy --quiet $< -- $(filter-out -W%,$(CFLAGS_ALL)) 2>build/lint/$*.log \
+		|| { cat build/lint/$*.log; exit 1; }
+	@$(CC) $(filter-out -W%,$(CFLAGS_ALL)) -MM -MP -MT $@ -MF build/lint/$*.d $<
+	@touch $@
+
+lint-tidy: $(LINT_SOURCES:%.c=build/lint/%.tidy)
+-include $(LINT_SOURCES:%.c=build/lint/%.d)
+
+lint-cppcheck:
+	@mkdir -p build/lint/cppcheck
+	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
+		--suppressions-list=tests/check/cppcheck.txt --cppcheck-build-dir=build/lint/cppcheck -j $(JOBS) \
+		-D_GNU_SOURCE -I. $(LINT_SOURCES)
+
+format:
+	clang-format -i $(LINT_ALL)
+
+arch:
+	@tests/check/arch.py
+
+# ---- builds that come later
+static native image:
+	@echo "make $@: not built yet; it comes with the packaging work (CHANGELOG.md, Unreleased)" >&2; exit 1
 
 clean:
 	rm -rf build
