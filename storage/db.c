@@ -14,8 +14,8 @@
 #include "storage/base/limits.h"
 #include "storage/base/map.h"
 
-#define FROZEN_MAX 3          /* heads waiting to be written out before writers have to wait */
-#define ROOM_WAIT_SECONDS 5   /* how long a writer waits for a flush before it is refused */
+#define FROZEN_MAX 3        /* heads waiting to be written out before writers have to wait */
+#define ROOM_WAIT_SECONDS 5 /* how long a writer waits for a flush before it is refused */
 #define PREFETCH_AHEAD 12
 #define METADATA_MAX 200000
 

@@ -60,10 +60,10 @@ struct flush {
     struct db *db;
     struct head *head;
     struct registry_order order;
-    bool single;             /* all samples are of one month */
-    int64_t t_min, t_max;    /* of the month being written */
-    uint32_t *rank;          /* registry symbol → symbol of the part */
-    str *symbols;            /* of the part */
+    bool single;          /* all samples are of one month */
+    int64_t t_min, t_max; /* of the month being written */
+    uint32_t *rank;       /* registry symbol → symbol of the part */
+    str *symbols;         /* of the part */
     uint32_t n_symbols;
     struct sample_set set, part_of_set;
     uint32_t *pairs;
@@ -210,11 +210,10 @@ err db_write_head(struct db *db, struct head *h, uint32_t wal_floor)
     err e = write_parts(&f, &parts, &n_parts);
     if (e == NULL) {
         committing = true;
-        e = db_commit(db, &(struct db_change){.add = parts,
-                                              .n_add = n_parts,
-                                              .written_out = h,
-                                              .wal_floor = wal_floor,
-                                              .durable_seq = h->seq_max});
+        e = db_commit(
+            db,
+            &(struct db_change){
+                .add = parts, .n_add = n_parts, .written_out = h, .wal_floor = wal_floor, .durable_seq = h->seq_max});
     }
     for (size_t i = 0; i < n_parts; i++) {
         if (e != NULL && !committing) part_delete_on_unref(parts[i].part);

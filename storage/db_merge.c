@@ -16,8 +16,8 @@
 #include "storage/partition.h"
 
 #define RUN_MAX 16
-#define GAIN_MIN 2.5              /* total size over largest part: below it a merge rewrites too much for too little */
-#define PARTS_MAX 24              /* in a partition, beyond which any merge of neighbours pays */
+#define GAIN_MIN 2.5 /* total size over largest part: below it a merge rewrites too much for too little */
+#define PARTS_MAX 24 /* in a partition, beyond which any merge of neighbours pays */
 #define PART_BYTES_MAX (32ull << 30) /* no merge makes a larger part */
 
 struct run {
@@ -67,8 +67,7 @@ static bool has_pending_delete(const struct view *v, size_t i)
 static size_t partition_end(const struct view *v, size_t first)
 {
     size_t end = first + 1;
-    while (end < v->n_parts &&
-           part_meta(v->parts[end].part)->partition == part_meta(v->parts[first].part)->partition)
+    while (end < v->n_parts && part_meta(v->parts[end].part)->partition == part_meta(v->parts[first].part)->partition)
         end++;
     return end;
 }
