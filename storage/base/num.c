@@ -188,7 +188,7 @@ static size_t put_plain(struct decimal d, char *out)
     memcpy(out, "0.", 2);
     memset(out + 2, '0', (size_t)-whole);
     put_digits(d.digits, n, out + 2 - whole);
-    return (size_t)(2 - whole + n);
+    return 2 + (size_t)-whole + (size_t)n;
 }
 
 /* d.ddde±XX, two exponent digits at least, as Go writes it. */
