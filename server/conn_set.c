@@ -1,0 +1,145 @@
+/*
+ * conn_set.c: the connections of a loop as a whole: listening, the clock, the log's outcomes, the end.
+ *
+ * One timer a second looks at the heads of the state lists and trims the pool; it runs only while
+ * there is something to look at, so an idle server does not wake up. Stopping: listeners close, idle
+ * connections close, others after their answer; what is not done after STOP_MS is cut off. The loop
+ * ends when the last connection and the last exchange are gone.
+ */
+#include "server/conn_internal.h"
+#include "storage/base/alloc.h"
+
+#define TICK_MS 1000
+#define STOP_MS 10000
+
+static void start_ticking(struct conns *cs);
+
+static void close_all(struct conns *cs, enum conn_state state)
+{
+    while (cs->lists[state].first != NULL)
+        conn_close(cs->lists[state].first);
+}
+
+/* The head of a list moves to its end or off it when it expires: stop at the first that has time left. */
+static void expire_list(struct conn_list *list, uint64_t now)
+{
+    for (;;) {
+        struct conn *c = list->first;
+        if (c == NULL) return;
+        conn_expire(c, now);
+        if (list->first == c) return;
+    }
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct conns *cs = timer->data;
+    uint64_t now = loop_now_ms(cs->home.loop);
+    for (int state = 0; state < CONN_CLOSING; state++)
+        expire_list(&cs->lists[state], now);
+    conn_pool_trim(cs);
+    if (cs->stopping && now >= cs->stop_deadline)
+        for (int state = 0; state < CONN_CLOSING; state++)
+            close_all(cs, state);
+    conn_release_if_done(cs);
+    if (cs->released || cs->n_conns > 0 || cs->pool_n > 0 || cs->stopping) return;
+    uv_timer_stop(timer);
+    cs->ticking = false;
+}
+
+static void start_ticking(struct conns *cs)
+{
+    if (cs->ticking || cs->released) return;
+    cs->ticking = true;
+    uv_timer_start(&cs->tick, on_tick, TICK_MS, TICK_MS);
+}
+
+static void on_connection(uv_stream_t *stream, int status)
+{
+    struct conns_listener *l = stream->data;
+    if (status < 0) {
+        log_warn(l->set->server->log, "can't accept a connection", "error=\"%s\"", uv_strerror(status));
+        return;
+    }
+    conn_accept(l->set, stream);
+    start_ticking(l->set);
+}
+
+/* After each wake-up of the loop: answers writes whose outcome is known by now. */
+static void on_woken(void *arg)
+{
+    struct conns *cs = arg;
+    while (cs->wait_first != NULL) {
+        struct exchange *x = cs->wait_first;
+        err e = NULL;
+        if (!acks_poll(&cs->acks, x->seq, &e)) return;
+        cs->wait_first = x->next;
+        if (cs->wait_first == NULL) cs->wait_last = NULL;
+        x->next = NULL;
+        cs->n_away--;
+        conn_written(x, e);
+    }
+    conn_release_if_done(cs);
+}
+
+struct conns *conns_create(struct server *server, struct loop *loop)
+{
+    struct conns *cs = mem_zalloc(sizeof *cs);
+    cs->server = server;
+    acks_init(&cs->acks);
+    cs->home = (struct exchange_home){.loop = loop, .acks = &cs->acks};
+    cs->read_buf = mem_alloc(CONN_READ_BYTES);
+    uv_timer_init(&loop->uv, &cs->tick);
+    cs->tick.data = cs;
+    loop->woken = on_woken;
+    loop->arg = cs;
+    return cs;
+}
+
+void conns_destroy(struct conns *cs)
+{
+    if (cs == NULL) return;
+    while (cs->pool != NULL)
+        exchange_destroy(conn_pool_get(cs));
+    for (size_t i = 0; i < cs->n_listeners; i++)
+        mem_free(cs->listeners[i]);
+    ingest_scratch_destroy(cs->home.scratch);
+    acks_deinit(&cs->acks);
+    mem_free(cs->read_buf);
+    mem_free(cs);
+}
+
+err conns_listen(struct conns *cs, int fd)
+{
+    struct conns_listener *l = mem_zalloc(sizeof *l);
+    l->set = cs;
+    cs->listeners[cs->n_listeners++] = l;
+    uv_tcp_init(&cs->home.loop->uv, &l->tcp);
+    l->tcp.data = l;
+    int rc = uv_tcp_open(&l->tcp, fd);
+    if (rc == 0) rc = uv_listen((uv_stream_t *)&l->tcp, 1024, on_connection);
+    return rc == 0 ? NULL : err_new(ERR_IO, "can't listen: %s", uv_strerror(rc));
+}
+
+static void stop_on_loop(struct task *t)
+{
+    struct conns *cs = (struct conns *)((char *)t - offsetof(struct conns, stop));
+    cs->stopping = true;
+    cs->stop_deadline = loop_now_ms(cs->home.loop) + STOP_MS;
+    for (size_t i = 0; i < cs->n_listeners; i++)
+        uv_close((uv_handle_t *)&cs->listeners[i]->tcp, NULL);
+    close_all(cs, CONN_IDLE);
+    start_ticking(cs);
+    conn_release_if_done(cs);
+}
+
+void conns_stop(struct conns *cs)
+{
+    cs->stop.run = stop_on_loop;
+    loop_post(cs->home.loop, &cs->stop);
+}
+
+void conns_settled(struct conns *cs, uint64_t seq, const struct err *e)
+{
+    if (acks_settle(&cs->acks, seq, e)) loop_wake(cs->home.loop);
+}

@@ -1,0 +1,22 @@
+/*
+ * cors.h: which web pages of other origins may read answers.
+ *
+ * Made once from --web.cors.origin, an anchored regular expression. Read-only afterwards.
+ */
+#ifndef VARVE_SERVER_CORS_H
+#define VARVE_SERVER_CORS_H
+
+#include "storage/storage.h"
+
+struct cors {
+    bool any;    /* the pattern is .*: the answer is the same for all */
+    bool active; /* false: no origin may */
+    struct matcher matcher;
+};
+
+err cors_init(struct cors *c, const char *pattern) __attribute__((warn_unused_result));
+void cors_deinit(struct cors *c);
+/* What Access-Control-Allow-Origin should say to a request from `origin`; n = 0: no such header. */
+str cors_allow(const struct cors *c, str origin);
+
+#endif

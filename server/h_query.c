@@ -1,0 +1,131 @@
+/*
+ * h_query.c: instant and range queries.
+ *
+ * On a query worker: arguments → query_run → envelope. The engine appends its JSON to the answer's
+ * body behind the envelope's beginning; an error replaces all of that.
+ */
+#include "server/args.h"
+#include "server/handlers.h"
+
+/* The arguments that both kinds share. */
+static err common_arguments(struct server *s, struct exchange *x, struct query_request *rq)
+{
+    rq->text = args_text(x, "query");
+    if (rq->text.n == 0) return err_new(ERR_INVALID, "invalid parameter \"query\": it is missing");
+    TRY(args_duration(x, "timeout", &rq->timeout_ms));
+    TRY(args_duration(x, "lookback_delta", &rq->lookback_ms));
+    TRY(args_count(x, "limit", &rq->limit));
+    if (rq->timeout_ms < 0 || rq->lookback_ms < 0) return err_new(ERR_INVALID, "a duration must not be negative");
+    if (rq->timeout_ms > s->config->query_timeout_ms) rq->timeout_ms = s->config->query_timeout_ms;
+    rq->stats = args_text(x, "stats").n > 0;
+    rq->canceled = &x->canceled;
+    return NULL;
+}
+
+static err instant_arguments(struct server *s, struct exchange *x, struct query_request *rq)
+{
+    rq->start_ms = s->env->ops->now_ms(s->env);
+    TRY(args_time(x, "time", &rq->start_ms));
+    rq->end_ms = rq->start_ms;
+    return common_arguments(s, x, rq);
+}
+
+static err needed(const struct exchange *x, const char *name)
+{
+    if (args_text(x, name).n > 0) return NULL;
+    return err_new(ERR_INVALID, "invalid parameter \"%s\": it is missing", name);
+}
+
+static err check_grid(const struct server *s, const struct query_request *rq)
+{
+    int64_t range;
+    if (rq->end_ms < rq->start_ms)
+        return err_new(ERR_INVALID, "invalid parameter \"end\": end timestamp must not be before start time");
+    if (rq->step_ms <= 0)
+        return err_new(ERR_INVALID, "invalid parameter \"step\": zero or negative query resolution step widths are not "
+                                    "accepted. Try a positive integer");
+    bool over = __builtin_sub_overflow(rq->end_ms, rq->start_ms, &range) ||
+                (uint64_t)(range / rq->step_ms) > s->config->query_max_points;
+    if (!over) return NULL;
+    return err_new(ERR_INVALID,
+                   "exceeded maximum resolution of %llu points per timeseries. Try decreasing the query "
+                   "resolution (?step=XX)",
+                   (unsigned long long)s->config->query_max_points);
+}
+
+static err range_arguments(struct server *s, struct exchange *x, struct query_request *rq)
+{
+    TRY(needed(x, "start"));
+    TRY(needed(x, "end"));
+    TRY(needed(x, "step"));
+    TRY(args_time(x, "start", &rq->start_ms));
+    TRY(args_time(x, "end", &rq->end_ms));
+    TRY(args_duration(x, "step", &rq->step_ms));
+    TRY(check_grid(s, rq));
+    return common_arguments(s, x, rq);
+}
+
+static void run(struct server *s, struct exchange *x, const struct query_request *rq)
+{
+    struct query_notes notes = {0};
+    answer_data_begin(&x->out);
+    err e = query_run(s->engine, rq, &x->out.body, &notes);
+    if (e != NULL)
+        answer_err(&x->out, e);
+    else
+        answer_data_end(&x->out, &notes);
+    query_notes_deinit(&notes);
+}
+
+void h_query_instant(struct server *s, struct exchange *x)
+{
+    struct query_request rq = {0};
+    err e = instant_arguments(s, x, &rq);
+    if (e != NULL)
+        answer_err(&x->out, e);
+    else
+        run(s, x, &rq);
+}
+
+void h_query_range(struct server *s, struct exchange *x)
+{
+    struct query_request rq = {0};
+    err e = range_arguments(s, x, &rq);
+    if (e != NULL)
+        answer_err(&x->out, e);
+    else
+        run(s, x, &rq);
+}
+
+/* None are stored. An empty list is what tells Grafana that the call exists. */
+void h_query_exemplars(struct server *s, struct exchange *x)
+{
+    (void)s;
+    answer_data_begin(&x->out);
+    buf_str(&x->out.body, STR("[]"));
+    answer_data_end(&x->out, NULL);
+}
+
+/* Text in, text about it out: nothing is read from the storage. */
+typedef err (*text_fn)(str text, bool experimental, struct buf *out);
+
+static void about_text(struct server *s, struct exchange *x, text_fn fn)
+{
+    answer_data_begin(&x->out);
+    err e = needed(x, "query");
+    if (e == NULL) e = fn(args_text(x, "query"), s->config->query_experimental, &x->out.body);
+    if (e != NULL)
+        answer_err(&x->out, e);
+    else
+        answer_data_end(&x->out, NULL);
+}
+
+void h_query_format(struct server *s, struct exchange *x)
+{
+    about_text(s, x, query_format);
+}
+
+void h_query_parse(struct server *s, struct exchange *x)
+{
+    about_text(s, x, query_parse_tree);
+}

@@ -1,0 +1,50 @@
+/*
+ * handlers.h: the functions that the route table names. Each fills x->out.
+ */
+#ifndef VARVE_SERVER_HANDLERS_H
+#define VARVE_SERVER_HANDLERS_H
+
+#include "server/exchange.h"
+#include "server/server.h"
+
+/* h_write.c: on the loop */
+void h_remote_write(struct server *s, struct exchange *x);
+void h_import_text(struct server *s, struct exchange *x);
+void h_import_json(struct server *s, struct exchange *x);
+
+/* h_query.c: on a query worker */
+void h_query_instant(struct server *s, struct exchange *x);
+void h_query_range(struct server *s, struct exchange *x);
+void h_query_exemplars(struct server *s, struct exchange *x);
+void h_query_format(struct server *s, struct exchange *x);
+void h_query_parse(struct server *s, struct exchange *x);
+
+/* h_meta.c: on a query worker */
+void h_meta_series(struct server *s, struct exchange *x);
+void h_meta_labels(struct server *s, struct exchange *x);
+void h_meta_label_values(struct server *s, struct exchange *x);
+void h_meta_metadata(struct server *s, struct exchange *x);
+
+/* h_export.c: on a slow worker */
+void h_export_json(struct server *s, struct exchange *x);
+
+/* h_status.c: on the loop, cheap */
+void h_status_ready(struct server *s, struct exchange *x);
+void h_status_healthy(struct server *s, struct exchange *x);
+void h_status_health(struct server *s, struct exchange *x);
+void h_status_metrics(struct server *s, struct exchange *x);
+void h_status_buildinfo(struct server *s, struct exchange *x);
+void h_status_rules(struct server *s, struct exchange *x);
+void h_status_alerts(struct server *s, struct exchange *x);
+
+/* h_admin.c: on a slow worker */
+void h_admin_delete_series(struct server *s, struct exchange *x);
+void h_admin_clean_tombstones(struct server *s, struct exchange *x);
+void h_admin_snapshot(struct server *s, struct exchange *x);
+void h_admin_snapshot_create(struct server *s, struct exchange *x);
+void h_admin_snapshot_list(struct server *s, struct exchange *x);
+void h_admin_snapshot_delete(struct server *s, struct exchange *x);
+void h_admin_force_flush(struct server *s, struct exchange *x);
+void h_admin_force_merge(struct server *s, struct exchange *x);
+
+#endif

@@ -1,0 +1,202 @@
+/*
+ * route.c: the table, finding in it, and where handlers run.
+ *
+ * Paths are compared after runs of '/' are collapsed and a last '/' is dropped; every /api path is
+ * also served under /prometheus. An unknown path is 404 and a known one with the wrong method 405
+ * with Allow, both as JSON: clients decide by that what a server can do.
+ *
+ * POST is allowed wherever clients send it out of habit (label values, buildinfo): answering 404 or
+ * 405 there makes some of them give up.
+ */
+#include "server/route.h"
+
+#include <strings.h>
+
+#include "server/handlers.h"
+
+#define FORM_MAX (16u << 20) /* body of anything that is not a write */
+
+#define GET_POST (VERB_GET | VERB_POST)
+#define POST_PUT (VERB_POST | VERB_PUT)
+
+static const struct route routes[] = {
+    {"/api/v1/write", VERB_POST, ROUTE_WRITE, 0, h_remote_write},
+    {"/api/v1/push", VERB_POST, ROUTE_WRITE, 0, h_remote_write},
+    {"/api/v1/import/prometheus", POST_PUT, ROUTE_WRITE, 0, h_import_text},
+    {"/api/v1/import", POST_PUT, ROUTE_WRITE, 0, h_import_json},
+
+    {"/api/v1/query", GET_POST, ROUTE_QUERY, 0, h_query_instant},
+    {"/api/v1/query_range", GET_POST, ROUTE_QUERY, 0, h_query_range},
+    {"/api/v1/query_exemplars", GET_POST, ROUTE_QUERY, 0, h_query_exemplars},
+    {"/api/v1/format_query", GET_POST, ROUTE_QUERY, 0, h_query_format},
+    {"/api/v1/parse_query", GET_POST, ROUTE_QUERY, 0, h_query_parse},
+    {"/api/v1/series", GET_POST, ROUTE_QUERY, 0, h_meta_series},
+    {"/api/v1/labels", GET_POST, ROUTE_QUERY, 0, h_meta_labels},
+    {"/api/v1/label/<>/values", GET_POST, ROUTE_QUERY, 0, h_meta_label_values},
+    {"/api/v1/metadata", GET_POST, ROUTE_QUERY, 0, h_meta_metadata},
+    {"/api/v1/export", GET_POST, ROUTE_SLOW, ROUTE_STREAMS, h_export_json},
+
+    {"/api/v1/rules", VERB_GET, ROUTE_INLINE, 0, h_status_rules},
+    {"/api/v1/alerts", VERB_GET, ROUTE_INLINE, 0, h_status_alerts},
+    {"/api/v1/status/buildinfo", GET_POST, ROUTE_INLINE, ROUTE_ALWAYS, h_status_buildinfo},
+    {"/-/ready", VERB_GET, ROUTE_INLINE, ROUTE_ALWAYS, h_status_ready},
+    {"/-/healthy", VERB_GET, ROUTE_INLINE, ROUTE_ALWAYS, h_status_healthy},
+    {"/health", VERB_GET, ROUTE_INLINE, ROUTE_ALWAYS, h_status_health},
+    {"/metrics", VERB_GET, ROUTE_INLINE, ROUTE_ALWAYS, h_status_metrics},
+
+    {"/api/v1/admin/tsdb/delete_series", POST_PUT, ROUTE_SLOW, 0, h_admin_delete_series},
+    {"/api/v1/admin/tsdb/clean_tombstones", POST_PUT, ROUTE_SLOW, 0, h_admin_clean_tombstones},
+    {"/api/v1/admin/tsdb/snapshot", POST_PUT, ROUTE_SLOW, 0, h_admin_snapshot},
+    {"/snapshot/create", GET_POST, ROUTE_SLOW, 0, h_admin_snapshot_create},
+    {"/snapshot/list", GET_POST, ROUTE_SLOW, 0, h_admin_snapshot_list},
+    {"/snapshot/delete", GET_POST, ROUTE_SLOW, 0, h_admin_snapshot_delete},
+    {"/internal/force_flush", GET_POST, ROUTE_SLOW, 0, h_admin_force_flush},
+    {"/internal/force_merge", GET_POST, ROUTE_SLOW, 0, h_admin_force_merge},
+};
+
+size_t route_count(void)
+{
+    return ARRAY_LEN(routes);
+}
+
+const struct route *route_at(size_t i)
+{
+    return &routes[i];
+}
+
+size_t route_index(const struct route *r)
+{
+    return (size_t)(r - routes);
+}
+
+/* True if the path fits the pattern; *arg is what stood for its "<>". */
+static bool pattern_fits(const char *pattern, str path, str *arg)
+{
+    const char *hole = strstr(pattern, "<>");
+    if (hole == NULL) return str_eq(str_of(pattern), path);
+    str before = {pattern, (size_t)(hole - pattern)};
+    str after = str_of(hole + 2);
+    if (path.n <= before.n + after.n || !str_starts_with(path, before)) return false;
+    str end = {path.p + path.n - after.n, after.n};
+    *arg = (str){path.p + before.n, path.n - before.n - after.n};
+    return str_eq(end, after) && memchr(arg->p, '/', arg->n) == NULL;
+}
+
+static const struct route *route_find(str path, str *arg)
+{
+    str prefix = STR("/prometheus");
+    bool prefixed = str_starts_with(path, STR("/prometheus/api/"));
+    str rest = prefixed ? (str){path.p + prefix.n, path.n - prefix.n} : path;
+    for (size_t i = 0; i < ARRAY_LEN(routes); i++)
+        if (pattern_fits(routes[i].path, rest, arg)) return &routes[i];
+    return NULL;
+}
+
+static unsigned route_verbs(const struct route *r)
+{
+    bool head = (r->verbs & VERB_GET) && r->where != ROUTE_SLOW;
+    return r->verbs | (head ? VERB_HEAD : 0) | VERB_OPTIONS;
+}
+
+void route_resolve(struct exchange *x)
+{
+    struct http_request *rq = &x->in;
+    x->path = params_path((str){rq->target.p, rq->target.n}, &rq->arena, &x->query);
+    str arg = {0};
+    const struct route *r = route_find(x->path, &arg);
+    if (rq->verb == VERB_OPTIONS && (r != NULL || str_eq(x->path, STR("*")))) {
+        x->out.status = 204;
+        x->out.preflight = true;
+        x->out.allow = r != NULL ? route_verbs(r) : VERB_GET | VERB_HEAD | VERB_POST | VERB_OPTIONS;
+        return;
+    }
+    if (r == NULL) {
+        answer_error(&x->out, 404, "not_found", "no such path: %.*s", (int)(x->path.n < 200 ? x->path.n : 200),
+                     x->path.p);
+        return;
+    }
+    if (!(route_verbs(r) & rq->verb)) {
+        answer_error(&x->out, 405, "bad_data", "this path does not take the method");
+        x->out.allow = route_verbs(r);
+        return;
+    }
+    err e = params_unescape(arg, false, &rq->arena, &x->path_arg);
+    if (e != NULL)
+        answer_err(&x->out, e);
+    else
+        x->route = r;
+}
+
+uint64_t route_body_max(const struct exchange *x)
+{
+    uint64_t max = x->server->config->max_body_bytes;
+    bool write = x->route != NULL && x->route->where == ROUTE_WRITE;
+    return write || max < FORM_MAX ? max : FORM_MAX;
+}
+
+/* True if the body is a form. Without a type it is taken as one: some clients send none. */
+static bool body_is_form(const struct http_request *rq)
+{
+    str type = http_header(rq, HEADER_CONTENT_TYPE);
+    str form = STR("application/x-www-form-urlencoded");
+    if (rq->body.n == 0) return false;
+    return type.n == 0 || (type.n >= form.n && strncasecmp(type.p, form.p, form.n) == 0);
+}
+
+/* Fields of body and query string, before the body's memory goes back to the connection. */
+static err parse_params(struct exchange *x)
+{
+    if (x->route->where != ROUTE_WRITE && body_is_form(&x->in)) TRY(params_parse(&x->params, x->in.body, &x->in.arena));
+    return params_parse(&x->params, x->query, &x->in.arena);
+}
+
+/* The last touch of x on the worker is what sends it home: from then on it is the loop's. */
+static void run_on_worker(void *arg)
+{
+    struct exchange *x = arg;
+    if (atomic_load_explicit(&x->canceled, memory_order_relaxed))
+        answer_error(&x->out, 499, "canceled", "the client went away");
+    else
+        x->route->handle(x->server, x);
+    if (x->streamed) {
+        stream_end(x->stream, x->stream_complete);
+        return;
+    }
+    if (x->server->config->compression == COMPRESSION_GZIP)
+        answer_compress(&x->out, http_header(&x->in, HEADER_ACCEPT_ENCODING));
+    loop_post(x->home->loop, &x->task);
+}
+
+static bool run_inline(struct exchange *x)
+{
+    x->route->handle(x->server, x);
+    if (x->server->config->compression == COMPRESSION_GZIP)
+        answer_compress(&x->out, http_header(&x->in, HEADER_ACCEPT_ENCODING));
+    return true;
+}
+
+bool route_run(struct exchange *x)
+{
+    struct server *s = x->server;
+    const struct route *r = x->route;
+    bool starting = atomic_load_explicit(&s->phase, memory_order_acquire) == PHASE_STARTING;
+    if (starting && !(r->flags & ROUTE_ALWAYS)) {
+        answer_error(&x->out, 503, "unavailable", "the server is starting: the log is being replayed");
+        x->out.retry_after_s = 5;
+        return true;
+    }
+    err e = parse_params(x);
+    if (e != NULL) {
+        answer_err(&x->out, e);
+        return true;
+    }
+    if (r->where == ROUTE_INLINE || r->where == ROUTE_WRITE) return run_inline(x);
+    x->in.body = (str){0}; /* borrowed from the connection's read buffer, perhaps */
+    if (r->flags & ROUTE_STREAMS) x->stream = stream_create(x->home->loop, &x->task);
+    if (worker_submit(r->where == ROUTE_QUERY ? s->queries : s->slow, run_on_worker, x)) return false;
+    stream_destroy(x->stream);
+    x->stream = NULL;
+    answer_error(&x->out, 503, "unavailable", "too many requests are waiting");
+    x->out.retry_after_s = 5;
+    return true;
+}

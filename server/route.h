@@ -1,0 +1,50 @@
+/*
+ * route.h: one table, path × method → handler.
+ *
+ * A handler fills x->out. Where it runs is the table's business. Handlers are declared in handlers.h
+ * and written in the h_*.c files.
+ */
+#ifndef VARVE_SERVER_ROUTE_H
+#define VARVE_SERVER_ROUTE_H
+
+#include "server/exchange.h"
+#include "server/server.h"
+
+enum route_where {
+    ROUTE_INLINE, /* on the loop: short, never blocks */
+    ROUTE_WRITE,  /* on the loop; the body is the handler's, the answer may wait for the log */
+    ROUTE_QUERY,  /* on the query workers */
+    ROUTE_SLOW,   /* on the workers for long jobs */
+};
+
+enum route_flags {
+    ROUTE_ALWAYS = 1,  /* also before the storage is open */
+    ROUTE_STREAMS = 2, /* may answer through x->stream: stream_write, then x->streamed */
+};
+
+struct route {
+    const char *path; /* "<>" stands for one segment, handed over as x->path_arg */
+    unsigned verbs;   /* of enum http_verb; GET includes HEAD unless the job is long, OPTIONS is always answered */
+    enum route_where where;
+    unsigned flags;
+    void (*handle)(struct server *s, struct exchange *x);
+};
+
+size_t route_count(void);
+const struct route *route_at(size_t i);
+size_t route_index(const struct route *r);
+
+/*
+ * At the end of the head: fills x->path, query, path_arg and route. When nothing fits, x->out has the 404 or 405
+ * already; for OPTIONS it has that answer.
+ */
+void route_resolve(struct exchange *x);
+/* Largest body that the route of x takes. */
+uint64_t route_body_max(const struct exchange *x);
+/*
+ * At the end of the body, on the loop: runs the handler or hands x to a worker. True: x->out is filled (or x->seq is
+ * to be waited for); false: x comes back through its task.
+ */
+bool route_run(struct exchange *x);
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * wire.c: status line and headers.
+ *
+ * The head is small and bounded: the only text of the client's in it is its Origin, echoed when the
+ * operator's pattern allows it, and that is limited. An answer without body (204) has no length.
+ */
+#include "server/wire.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "server/server.h"
+#include "storage/base/assert.h"
+
+#define ORIGIN_MAX 256
+
+struct head {
+    char *p;
+    size_t n;
+};
+
+static void put(struct head *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void put(struct head *h, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(h->p + h->n, WIRE_HEAD_MAX - h->n, format, args);
+    va_end(args);
+    check(n >= 0 && (size_t)n < WIRE_HEAD_MAX - h->n);
+    h->n += (size_t)n;
+}
+
+static void put_verbs(struct head *h, const char *header, unsigned verbs)
+{
+    static const struct {
+        unsigned verb;
+        const char *name;
+    } names[] = {{VERB_GET, "GET"}, {VERB_HEAD, "HEAD"},     {VERB_POST, "POST"},
+                 {VERB_PUT, "PUT"}, {VERB_DELETE, "DELETE"}, {VERB_OPTIONS, "OPTIONS"}};
+    const char *separator = "";
+    put(h, "%s: ", header);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (!(verbs & names[i].verb)) continue;
+        put(h, "%s%s", separator, names[i].name);
+        separator = ", ";
+    }
+    put(h, "\r\n");
+}
+
+static void put_cors(struct head *h, const struct exchange *x)
+{
+    str origin = http_header(&x->in, HEADER_ORIGIN);
+    if (origin.n == 0 || origin.n > ORIGIN_MAX) return;
+    str allow = cors_allow(&x->server->cors, origin);
+    if (allow.n == 0) return;
+    put(h, "Access-Control-Allow-Origin: %.*s\r\nAccess-Control-Expose-Headers: Date\r\n", STR_ARG(allow));
+    if (!str_eq(allow, STR("*"))) put(h, "Vary: Origin\r\n");
+    if (!x->out.preflight) return;
+    put_verbs(h, "Access-Control-Allow-Methods", x->out.allow);
+    put(h, "Access-Control-Allow-Headers: Accept, Authorization, Content-Encoding, Content-Type, Origin\r\n"
+           "Access-Control-Max-Age: 3600\r\n");
+}
+
+static void put_body_headers(struct head *h, const struct exchange *x, bool chunked)
+{
+    const struct answer *a = &x->out;
+    if (a->status == 204) return;
+    put(h, "Content-Type: %s\r\n", a->content_type != NULL ? a->content_type : ANSWER_JSON);
+    if (chunked)
+        put(h, "Transfer-Encoding: chunked\r\n");
+    else if (x->stream == NULL)
+        put(h, "Content-Length: %zu\r\n", a->body.n);
+    if (a->gzipped) put(h, "Content-Encoding: gzip\r\n");
+    if (x->server->config->compression == COMPRESSION_GZIP) put(h, "Vary: Accept-Encoding\r\n");
+}
+
+size_t wire_head(const struct exchange *x, const struct wire_options *o, char *out)
+{
+    struct head h = {out, 0};
+    const struct answer *a = &x->out;
+    put(&h, "HTTP/1.1 %d %s\r\nDate: %s\r\n", a->status, http_status_text(a->status), o->date);
+    put_body_headers(&h, x, o->chunked);
+    if (a->allow != 0) put_verbs(&h, "Allow", a->allow);
+    if (a->retry_after_s > 0) put(&h, "Retry-After: %d\r\n", a->retry_after_s);
+    put_cors(&h, x);
+    if (o->close)
+        put(&h, "Connection: close\r\n");
+    else if (!x->in.http11)
+        put(&h, "Connection: keep-alive\r\n");
+    put(&h, "\r\n");
+    return h.n;
+}
+
+void wire_date(int64_t now_ms, char *out)
+{
+    time_t seconds = (time_t)(now_ms / 1000);
+    struct tm tm;
+    gmtime_r(&seconds, &tm);
+    strftime(out, 32, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+}
