@@ -79,6 +79,12 @@ err part_read_floats(struct part_cursor *c, const struct part_block *b, int64_t 
     __attribute__((warn_unused_result));
 err part_read_hists(struct part_cursor *c, const struct part_block *b, int64_t *t, str *blobs, struct arena *a)
     __attribute__((warn_unused_result));
+/* For merges: the block's times, decoded; valid until a few others were asked for. */
+err part_read_times(struct part_cursor *c, const struct part_block *b, const int64_t **t)
+    __attribute__((warn_unused_result));
+/* For merges: the block's value column as it is; n = 0 if constant. Valid until a few other blocks were read. */
+err part_read_encoded(struct part_cursor *c, const struct part_block *b, str *values)
+    __attribute__((warn_unused_result));
 
 /* Called with each distinct string, in byte order; bytes valid during the call. Return false to stop early. */
 typedef bool (*part_string_fn)(void *arg, str s);

@@ -33,7 +33,11 @@ size_t postings_list(const struct postings *p, uint32_t *out, size_t n);
 void postings_encode(const struct postings *p, struct buf *out);
 /* The same from a plain increasing list, without building a set. */
 void postings_encode_list(const uint32_t *ids, size_t n, struct buf *out);
+/* The same from n runs of numbers, run i being [runs[2i], runs[2i+1]], increasing, apart from each other. */
+void postings_encode_runs(const uint32_t *runs, size_t n, struct buf *out);
 /* ERR_CORRUPT on malformed bytes or a member >= limit. */
 err postings_decode(str bytes, uint32_t limit, struct postings **out) __attribute__((warn_unused_result));
+/* Adds the members of encoded bytes to a set. On failure some may have been added. */
+err postings_decode_or(str bytes, uint32_t limit, struct postings *into) __attribute__((warn_unused_result));
 
 #endif
