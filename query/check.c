@@ -89,14 +89,23 @@ static err check_aggregate(const struct parser *p, const struct expr *e)
 
 /* ---- binary ------------------------------------------------------------------------------------- */
 
+/* Where the operator stands. */
+static uint32_t operator_start(const struct parser *p, const struct expr *e)
+{
+    uint32_t at = e->binary.lhs->end;
+    while (at < p->text.n && strchr(" \t\r\n", p->text.p[at]))
+        at++;
+    return at;
+}
+
 static err check_bool(const struct parser *p, const struct expr *e)
 {
     bool comparison = binary_op_is_comparison(e->binary.op);
     if (e->binary.return_bool && !comparison)
-        return parser_error(p, e->binary.lhs->end, "bool modifier can only be used on comparison operators");
+        return parser_error(p, operator_start(p, e), "bool modifier can only be used on comparison operators");
     bool scalars = e->binary.lhs->type == TYPE_SCALAR && e->binary.rhs->type == TYPE_SCALAR;
     if (comparison && !e->binary.return_bool && scalars)
-        return parser_error(p, e->binary.lhs->end, "comparisons between scalars must use BOOL modifier");
+        return parser_error(p, operator_start(p, e), "comparisons between scalars must use BOOL modifier");
     return NULL;
 }
 
@@ -107,7 +116,7 @@ static err check_included(const struct parser *p, const struct expr *e)
     for (uint32_t i = 0; m->on && i < m->n_labels; i++)
         for (uint32_t j = 0; j < m->n_include; j++)
             if (str_eq(m->labels[i], m->include[j]))
-                return parser_error(p, e->binary.lhs->end, "label %.*s must not occur in ON and GROUP clause at once",
+                return parser_error(p, operator_start(p, e), "label %.*s must not occur in ON and GROUP clause at once",
                                     STR_ARG(parser_quote(p, m->labels[i])));
     return NULL;
 }

@@ -3,7 +3,6 @@
  */
 #include "query/literal.h"
 #include "query/parser_internal.h"
-#include "storage/base/alloc.h"
 
 #define LABELS_FIRST 4 /* room before an array must grow */
 
@@ -51,7 +50,7 @@ static err add_matcher(struct parser *p, struct matcher_list *list, uint32_t at,
     struct matcher m;
     err e = matcher_init(&m, op, name, value);
     if (e) {
-        err located = parser_error(p, at, "error parsing regexp: %s", err_message(e));
+        err located = parser_error(p, at, "%s", err_message(e));
         err_free(e);
         return located;
     }
