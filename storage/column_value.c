@@ -25,7 +25,6 @@
 #include "storage/decimal.h"
 #include "storage/integers.h"
 #include "storage/kernels.h"
-#include "storage/predictor.h"
 
 #define CODE_MASK 0x1f
 #define CODE_BITS 30
@@ -37,14 +36,23 @@
 #define HINT_EXCEPTIONS 16  /* a remembered one, one in so many before it is questioned */
 
 /*
- * The hint: valid counts the blocks since the choice; at HINT_BLOCKS all is chosen anew.
- * encoding is the predictor, flags its cost, exponent the exponent or HINT_BITS, and HINT_RESIDUALS
- * if it was chosen although it left residuals.
+ * The hint: valid counts the blocks since the choice (at HINT_BLOCKS all is chosen anew); encoding holds the
+ * predictors of the integers (low half) and of the residuals (high half), flags the integers' cost; exponent is the
+ * exponent or HINT_BITS, with HINT_RESIDUALS if it was chosen although it left residuals.
  */
 #define HINT_BLOCKS 16
 #define HINT_EXPONENT 0x1f
 #define HINT_BITS 0x1f
 #define HINT_RESIDUALS 0x20
+#define HINT_NO_PREDICTORS 0xff
+
+/* How one block is written. */
+struct choice {
+    unsigned exponent; /* or HINT_BITS */
+    size_t exceptions;
+    bool residuals;
+    struct integers_hint hint, residual_hint;
+};
 
 struct column_scratch {
     int64_t k[LIMIT_BLOCK_SAMPLES], r[LIMIT_BLOCK_SAMPLES];
@@ -123,16 +131,9 @@ static void bridge_exceptions(struct column_scratch *s, size_t n)
     }
 }
 
-struct scaled {
-    size_t exceptions;
-    bool residuals;
-};
-
-static struct scaled scale(struct column_scratch *s, const double *v, size_t n, unsigned exponent)
+static void scale(struct column_scratch *s, const double *v, size_t n, struct choice *c)
 {
-    struct scaled r;
-    r.exceptions = kernels_scale(v, n, exponent, s->k, s->r, s->bad, &r.residuals);
-    return r;
+    c->exceptions = kernels_scale(v, n, c->exponent, s->k, s->r, s->bad, &c->residuals);
 }
 
 static void put_bits(struct column_scratch *s, const double *v, size_t n, struct integers_hint *hint, struct buf *out)
@@ -142,64 +143,62 @@ static void put_bits(struct column_scratch *s, const double *v, size_t n, struct
     integers_encode(s->k, n, hint, &s->integers, out);
 }
 
-/* As decimals, unless patches and residuals make that larger than the bits. */
-static void put_decimals(struct column_scratch *s, const double *v, size_t n, unsigned exponent, struct scaled state,
-                         struct integers_hint *hint, struct buf *out)
+/* As decimals, already scaled, unless exceptions and residuals make that larger than the bits. */
+static void put_decimals(struct column_scratch *s, const double *v, size_t n, struct choice *c, struct buf *out)
 {
     size_t start = out->n;
-    buf_u8(out,
-           (uint8_t)(exponent | (state.residuals ? HAS_RESIDUALS : 0) | (state.exceptions != 0 ? HAS_EXCEPTIONS : 0)));
-    if (state.exceptions != 0) bridge_exceptions(s, n);
-    integers_encode(s->k, n, hint, &s->integers, out);
-    if (state.residuals) integers_encode(s->r, n, NULL, &s->integers, out);
-    if (state.exceptions != 0) put_exceptions(s, v, n, state.exceptions, out);
+    unsigned flags = (c->residuals ? HAS_RESIDUALS : 0) | (c->exceptions != 0 ? HAS_EXCEPTIONS : 0);
+    buf_u8(out, (uint8_t)(c->exponent | flags));
+    if (c->exceptions != 0) bridge_exceptions(s, n);
+    integers_encode(s->k, n, &c->hint, &s->integers, out);
+    if (c->residuals) integers_encode(s->r, n, &c->residual_hint, &s->integers, out);
+    if (c->exceptions != 0) put_exceptions(s, v, n, c->exceptions, out);
     if (out->n - start <= 8 * n + 16) return;
     out->n = start;
     put_bits(s, v, n, NULL, out);
 }
 
 /* True if the hint's exponent still serves; the block is scaled with it then. */
-static bool exponent_serves(struct column_scratch *s, const double *v, size_t n, const struct column_hint *hint,
-                            struct scaled *state)
+static bool hint_serves(struct column_scratch *s, const double *v, size_t n, const struct column_hint *hint,
+                        struct choice *c)
 {
-    unsigned exponent = hint->exponent & HINT_EXPONENT;
-    if (exponent > DECIMAL_EXPONENT_MAX) return false;
-    *state = scale(s, v, n, exponent);
-    if (state->exceptions * HINT_EXCEPTIONS > n) return false;
-    if (state->residuals) return hint->exponent & HINT_RESIDUALS;
-    return exponent == 0 || decimal_is_tight(s->k, n);
+    if (hint->valid == 0 || hint->valid > HINT_BLOCKS) return false;
+    c->exponent = hint->exponent & HINT_EXPONENT;
+    if (c->exponent == HINT_BITS) return true;
+    if (c->exponent > DECIMAL_EXPONENT_MAX) return false;
+    scale(s, v, n, c);
+    if (c->exceptions * HINT_EXCEPTIONS > n) return false;
+    if (c->residuals) return hint->exponent & HINT_RESIDUALS;
+    return c->exponent == 0 || decimal_is_tight(s->k, n);
 }
 
-/* Finds the exponent, or HINT_BITS, by the hint or by trying. */
-static unsigned find_exponent(struct column_scratch *s, const double *v, size_t n, struct column_hint *hint,
-                              struct scaled *state)
+/* Chooses the exponent by trying, and scales with it. */
+static void choose(struct column_scratch *s, const double *v, size_t n, struct choice *c)
 {
-    if (hint->valid > HINT_BLOCKS) hint->valid = 0;
-    if (hint->valid && (hint->exponent == HINT_BITS || exponent_serves(s, v, n, hint, state))) {
-        hint->valid++;
-        return hint->exponent & HINT_EXPONENT;
-    }
-    *hint = (struct column_hint){.valid = 1, .encoding = PREDICTORS, .exponent = HINT_BITS};
-    unsigned exponent = decimal_choose(v, n);
-    if (exponent > DECIMAL_EXPONENT_MAX) return HINT_BITS;
-    *state = scale(s, v, n, exponent);
-    if (state->exceptions * CHOICE_EXCEPTIONS > n) return HINT_BITS;
-    hint->exponent = (uint8_t)(exponent | (state->residuals ? HINT_RESIDUALS : 0));
-    return exponent;
+    *c = (struct choice){.exponent = decimal_choose(v, n)};
+    if (c->exponent <= DECIMAL_EXPONENT_MAX) scale(s, v, n, c);
+    if (c->exponent > DECIMAL_EXPONENT_MAX || c->exceptions * CHOICE_EXCEPTIONS > n) c->exponent = HINT_BITS;
 }
 
 static void encode_varying(struct column_scratch *s, const double *v, size_t n, struct column_hint *hint,
                            struct buf *out)
 {
-    struct scaled state = {0};
-    unsigned exponent = find_exponent(s, v, n, hint, &state);
-    struct integers_hint integers = {true, hint->encoding, hint->flags};
-    if (exponent == HINT_BITS)
-        put_bits(s, v, n, &integers, out);
+    struct choice c = {0};
+    if (hint_serves(s, v, n, hint, &c)) {
+        hint->valid++;
+    } else {
+        choose(s, v, n, &c);
+        *hint = (struct column_hint){.valid = 1, .encoding = HINT_NO_PREDICTORS};
+        hint->exponent = (uint8_t)(c.exponent | (c.residuals ? HINT_RESIDUALS : 0));
+    }
+    c.hint = (struct integers_hint){true, hint->encoding & 15, hint->flags};
+    c.residual_hint = (struct integers_hint){true, hint->encoding >> 4, UINT8_MAX};
+    if (c.exponent == HINT_BITS)
+        put_bits(s, v, n, &c.hint, out);
     else
-        put_decimals(s, v, n, exponent, state, &integers, out);
-    hint->encoding = integers.predictor;
-    hint->flags = integers.cost;
+        put_decimals(s, v, n, &c, out);
+    hint->encoding = (uint8_t)(c.hint.predictor | c.residual_hint.predictor << 4);
+    hint->flags = c.hint.cost;
 }
 
 void column_value_encode(struct column_scratch *s, const double *v, size_t n, struct column_hint *hint, struct buf *out)

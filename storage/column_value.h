@@ -2,8 +2,9 @@
  * column_value.h: a column of doubles as bytes and back, bit for bit (NaN payloads, -0, denormals, Inf).
  *
  * The raw encoding is chosen per column by cost: constant, constant step, decimal-scaled integers (with
- * delta, delta of delta or frame of reference; ulp residuals; patched exceptions) in byte planes, or the bits
- * of true floats, in numeric order, the same way. The output is meant to be framed with its neighbours and compressed by zstd.
+ * delta, delta of delta or frame of reference; ulp residuals; patched exceptions) in byte planes, or the
+ * bits of true floats, in numeric order, the same way. The output is meant to be framed with its neighbours
+ * and compressed by zstd.
  * Layout: column_value.c and storage/FORMAT.md. Facts behind it: design/ENCODING.md. No I/O.
  */
 #ifndef VARVE_STORAGE_COLUMN_VALUE_H

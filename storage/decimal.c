@@ -15,6 +15,7 @@
 #define RUNS 3
 #define SAMPLE (RUN * RUNS)
 #define PATCH_BITS 80
+#define CLEAR_WIN 8 /* with residuals, decimals must save one bit in so many over the ordered bits */
 
 struct sample {
     double v[SAMPLE];
@@ -88,13 +89,15 @@ uint8_t decimal_choose(const double *v, size_t n)
     if (s.n == 0) return 0;
     int64_t order[SAMPLE];
     kernels_order(s.v, s.n, order);
-    unsigned best_cost = difference_bits(order, s.n);
+    unsigned bits_cost = difference_bits(order, s.n);
+    unsigned least = bits_cost - bits_cost / CLEAR_WIN;
     uint8_t best = DECIMAL_NONE;
     bool perfect = false;
     for (unsigned e = 0; e <= DECIMAL_EXPONENT_MAX && !perfect; e++) {
         unsigned cost = decimal_cost(&s, e, &perfect);
-        if (cost > best_cost || (cost == best_cost && best != DECIMAL_NONE)) continue;
-        best_cost = cost;
+        bool better = cost < least || (perfect && best == DECIMAL_NONE && cost <= bits_cost);
+        if (!better) continue;
+        least = cost;
         best = (uint8_t)e;
     }
     return best;
