@@ -199,24 +199,30 @@ static uint32_t sort_out(struct db *db, const struct batch *b, struct time_windo
     return runs;
 }
 
-/* Definitions that the log segment lacks, for the series of the runs. */
-static void gather_defs(struct db *db, uint32_t n_runs, uint32_t generation)
+static void define_series(struct db *db, uint32_t handle, uint32_t generation)
 {
-    struct append_scratch *s = &db->scratch;
-    wal_defs_clear(&s->defs);
-    for (uint32_t i = 0; i < n_runs; i++) {
-        struct series *series = registry_at(db->registry, s->handles[i]);
-        if (series->wal_gen == generation) continue;
-        series->wal_gen = generation;
-        const uint32_t *pairs = registry_pairs(db->registry, series);
-        for (uint32_t k = 0; k < 2u * series->n_pairs; k++) {
-            struct symbol *symbol = registry_symbol_at(db->registry, pairs[k]);
-            if (symbol->wal_gen == generation) continue;
-            symbol->wal_gen = generation;
-            wal_defs_symbol(&s->defs, pairs[k], (str){symbol->p, symbol->n});
-        }
-        wal_defs_series(&s->defs, s->handles[i], pairs, series->n_pairs);
+    struct wal_defs *defs = &db->scratch.defs;
+    struct series *series = registry_at(db->registry, handle);
+    if (series->wal_gen == generation) return;
+    series->wal_gen = generation;
+    const uint32_t *pairs = registry_pairs(db->registry, series);
+    for (uint32_t k = 0; k < 2u * series->n_pairs; k++) {
+        struct symbol *symbol = registry_symbol_at(db->registry, pairs[k]);
+        if (symbol->wal_gen == generation) continue;
+        symbol->wal_gen = generation;
+        wal_defs_symbol(defs, pairs[k], (str){symbol->p, symbol->n});
     }
+    wal_defs_series(defs, handle, pairs, series->n_pairs);
+}
+
+/* Definitions that the log segment lacks, for the series of the runs: those without samples in the head, as a rule. */
+static void gather_defs(struct db *db, const struct wal_batch *w)
+{
+    uint32_t generation = wal_generation(db->wal);
+    bool all = db->head->defined_gen != generation; /* a segment failed, or the head was replayed */
+    wal_defs_clear(&db->scratch.defs);
+    for (uint32_t i = 0; i < w->n_runs; i++)
+        if (all || head_is_new(db->head, w->handles[i])) define_series(db, w->handles[i], generation);
 }
 
 /* One log record and the samples into the head. */
@@ -225,7 +231,7 @@ static void append_runs(struct db *db, const struct wal_batch *w)
     struct append_scratch *s = &db->scratch;
     struct head *h = db->head;
     uint64_t seq = ++db->seq;
-    gather_defs(db, w->n_runs, wal_generation(db->wal));
+    gather_defs(db, w);
     size_t at = wal_record_begin(&s->record);
     wal_batch_encode(&s->record, &s->defs, w);
     wal_record_end(&s->record, at, WAL_BATCH, seq);

@@ -41,7 +41,7 @@ void db_turn_over(struct db *db, uint64_t *seq)
             registry_unref(db->registry);
             db->registry = registry_create(&db->key);
         }
-        struct head *fresh = head_create(db->registry, wal_rotate(db->wal));
+        struct head *fresh = head_create(db->registry, &db->pool, wal_rotate(db->wal));
         pthread_mutex_lock(&db->view_lock);
         struct view *v = view_create(db->view->parts, db->view->n_parts, db->view);
         v->heads[v->n_heads++] = head_ref(fresh);
@@ -257,7 +257,6 @@ err db_flush_frozen(struct db *db)
         if (e != NULL) return e;
         announce_room(db);
         TRY(wal_retire(db->wal, next_generation));
-        mem_release();
         db_ask_merge(db);
     }
     return NULL;

@@ -63,6 +63,7 @@ struct db {
     struct env_file *lock_file;
     struct hash_key key;
     struct fcache *cache;
+    struct block_pool pool; /* memory of heads */
     struct log *log;
     struct db_metrics metrics;
 
@@ -91,7 +92,7 @@ struct db {
     atomic_bool stopping;
     bool threads_started;
     pthread_t flusher, merger;
-    int64_t disk_checked_ns, retention_checked_ms; /* the flusher's */
+    int64_t disk_checked_ns, retention_checked_ms, trimmed_ns; /* the flusher's */
 
     pthread_mutex_t metadata_lock;
     struct strmap *metadata;

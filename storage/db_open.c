@@ -21,6 +21,7 @@
 #define DEFAULT_HEAD_AGE_MS (2 * 3600 * INT64_C(1000))
 #define DEFAULT_CACHE_BYTES (32u << 20)
 #define DISK_CHECK_NS INT64_C(1000000000)
+#define TRIM_NS INT64_C(5000000000)
 #define RETENTION_CHECK_MS INT64_C(60000)
 #define MERGE_WAIT_SECONDS 5
 
@@ -76,6 +77,7 @@ static struct db *db_create(const struct storage_options *o)
     db->wal_dir = join(db->path, "wal");
     db->snapshots_dir = join(db->path, "snapshots");
     init_metrics(&db->metrics, o->metrics);
+    block_pool_init(&db->pool);
     db->cache = fcache_create(db->o.cache_bytes, o->metrics);
     pthread_mutex_t *locks[] = {&db->append_lock, &db->view_lock, &db->manifest_lock, &db->flush_lock,
                                 &db->merge_lock,  &db->wake_lock, &db->metadata_lock};
@@ -106,6 +108,7 @@ static void db_destroy(struct db *db)
     registry_unref(db->registry);
     db_metadata_destroy(db);
     fcache_destroy(db->cache);
+    block_pool_deinit(&db->pool);
     if (db->lock_file != NULL) db->env->ops->unlock(db->lock_file);
     pthread_mutex_t *locks[] = {&db->append_lock, &db->view_lock, &db->manifest_lock, &db->flush_lock,
                                 &db->merge_lock,  &db->wake_lock, &db->metadata_lock};
@@ -163,12 +166,22 @@ static err retain_if_due(struct db *db)
     return db_retain(db);
 }
 
+/* Memory that nobody needed for a while goes back to the system. */
+static void trim_if_idle(struct db *db)
+{
+    int64_t now = (int64_t)db->env->ops->mono_ns(db->env);
+    if (now - db->trimmed_ns < TRIM_NS) return;
+    db->trimmed_ns = now;
+    block_pool_trim(&db->pool);
+}
+
 /* What the flusher does each time it wakes. */
 static err flusher_turn(struct db *db)
 {
     db_check_disk(db);
     err e = flush_if_full(db);
     KEEP_FIRST(retain_if_due(db));
+    trim_if_idle(db);
     return e;
 }
 

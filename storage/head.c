@@ -1,23 +1,33 @@
 /*
  * head.c: in-memory samples by series (head.h).
  *
- * A chunk is one arena object: header, then cap doubles, then cap 32-bit time offsets from `base`
- * (the chunk's first sample; an offset may be negative). A sample that does not fit the offset, or is
- * of the other kind, starts a new chunk. Histogram chunks keep pointers to arena blobs as values.
+ * A chunk is a header and `cap` packed samples of 12 bytes: a 32-bit time offset from the chunk's base
+ * (its first sample; it may be negative) and the value. So an append writes one cache line besides
+ * the slot, whose neighbours the next appends use. A sample whose offset does not fit, or that is of
+ * the other kind, starts a new chunk. Values of histogram chunks are pointers to blobs.
+ *
+ * tail word:  63..32 place of the last chunk (0, 1, 2 ...)   16 its kind   15..0 its samples
  */
 #include "storage/head.h"
 
-enum { CHUNK_FIRST = 6, CHUNK_MAX = 192 };
+enum { CHUNK_FIRST = 6, CHUNK_DOUBLINGS = 5 }; /* 6, 12, 24, 48, 96, 192, 192 ... samples */
 
 enum chunk_kind { CHUNK_FLOAT, CHUNK_HIST };
 
+#define SAMPLE_BYTES 12
+#define SMALL_BLOCK ((size_t)64 << 10)
+
 struct head_chunk {
     _Atomic(struct head_chunk *) next;
-    int64_t base; /* ms */
-    _Atomic uint16_t n;
-    uint16_t cap;
+    int64_t base;    /* ms */
+    uint16_t sealed; /* samples, once a later chunk is linked */
     uint8_t kind;
-    double v[]; /* cap values, then cap int32_t offsets */
+    char samples[];
+};
+
+struct head_block {
+    struct head_block *next;
+    size_t bytes; /* POOL_BLOCK: it belongs to the pool */
 };
 
 struct head_blob {
@@ -26,17 +36,30 @@ struct head_blob {
     char bytes[];
 };
 
-static int32_t *chunk_offsets(const struct head_chunk *c)
+static uint64_t tail_of(uint64_t place, enum chunk_kind kind, uint32_t n)
 {
-    return (int32_t *)(c->v + c->cap);
+    return place << 32 | (uint64_t)kind << 16 | n;
+}
+static uint32_t tail_samples(uint64_t tail)
+{
+    return (uint16_t)tail;
+}
+static uint32_t tail_place(uint64_t tail)
+{
+    return (uint32_t)(tail >> 32);
+}
+static uint32_t capacity_at(uint32_t place)
+{
+    return (uint32_t)CHUNK_FIRST << (place < CHUNK_DOUBLINGS ? place : CHUNK_DOUBLINGS);
 }
 
-struct head *head_create(struct registry *r, uint32_t wal_gen)
+struct head *head_create(struct registry *r, struct block_pool *pool, uint32_t wal_gen)
 {
     struct head *h = mem_zalloc(sizeof *h);
     atomic_init(&h->refs, 1);
     h->registry = registry_ref(r);
-    h->wal_gen = wal_gen;
+    h->pool = pool;
+    h->wal_gen = h->defined_gen = wal_gen;
     pages_init(&h->slots, sizeof(struct head_slot));
     atomic_init(&h->t_min, INT64_MAX);
     atomic_init(&h->t_max, INT64_MIN);
@@ -55,67 +78,91 @@ void head_unref(struct head *h)
     if (h == NULL || atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) != 1) return;
     registry_unref(h->registry);
     pages_deinit(&h->slots);
-    arena_deinit(&h->chunks);
+    for (struct head_block *b = h->blocks, *next; b != NULL; b = next) {
+        next = b->next;
+        if (b->bytes == POOL_BLOCK)
+            block_pool_give(h->pool, b);
+        else
+            mem_free(b);
+    }
     mem_free(h);
 }
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-static void head_count_bytes(struct head *h, size_t bytes)
+/* A small head costs little: the first block is 64 KiB, the others come from the pool. Too large objects get their own.
+ */
+static void add_block(struct head *h, size_t need)
 {
-    atomic_store_explicit(&h->bytes, atomic_load_explicit(&h->bytes, memory_order_relaxed) + bytes,
-                          memory_order_relaxed);
+    size_t bytes = h->blocks == NULL ? SMALL_BLOCK : POOL_BLOCK;
+    if (sizeof(struct head_block) + need > bytes) bytes = sizeof(struct head_block) + need;
+    struct head_block *b = bytes == POOL_BLOCK ? block_pool_take(h->pool) : mem_alloc(bytes);
+    b->bytes = bytes;
+    b->next = h->blocks;
+    h->blocks = b;
+    h->at = (char *)(b + 1);
+    h->end = (char *)b + bytes;
 }
 
-/* An empty chunk for a sample at t, not yet linked. */
-static struct head_chunk *chunk_create(struct head *h, const struct head_chunk *last, int64_t t, enum chunk_kind kind)
+static void *take_bytes(struct head *h, size_t n)
 {
-    unsigned cap = last == NULL ? CHUNK_FIRST : 2u * last->cap;
-    if (cap > CHUNK_MAX) cap = CHUNK_MAX;
-    size_t bytes = sizeof *last + cap * (sizeof(double) + sizeof(int32_t));
-    struct head_chunk *c = arena_alloc(&h->chunks, bytes);
-    head_count_bytes(h, bytes);
+    n = (n + 7) & ~(size_t)7;
+    if ((size_t)(h->end - h->at) < n) add_block(h, n);
+    void *p = h->at;
+    h->at += n;
+    atomic_store_explicit(&h->bytes, atomic_load_explicit(&h->bytes, memory_order_relaxed) + n, memory_order_relaxed);
+    return p;
+}
+
+static void put_sample(struct head_chunk *c, uint32_t i, int32_t offset, double v)
+{
+    char *at = c->samples + (size_t)i * SAMPLE_BYTES;
+    memcpy(at, &offset, sizeof offset);
+    memcpy(at + sizeof offset, &v, sizeof v);
+}
+
+/* A further chunk with its first sample. */
+static void slot_extend(struct head *h, struct head_slot *slot, uint64_t tail, int64_t t, double v,
+                        enum chunk_kind kind)
+{
+    struct head_chunk *before = slot->last;
+    uint32_t place = before == NULL ? 0 : tail_place(tail) + 1;
+    struct head_chunk *c = take_bytes(h, sizeof *c + (size_t)capacity_at(place) * SAMPLE_BYTES);
     atomic_init(&c->next, NULL);
-    atomic_init(&c->n, 0);
     c->base = t;
-    c->cap = (uint16_t)cap;
     c->kind = (uint8_t)kind;
-    return c;
+    put_sample(c, 0, 0, v);
+    if (before == NULL) {
+        atomic_fetch_add_explicit(&h->series, 1, memory_order_relaxed);
+        atomic_store_explicit(&slot->first, c, memory_order_release);
+    } else {
+        before->sealed = (uint16_t)tail_samples(tail);
+        atomic_store_explicit(&before->next, c, memory_order_release);
+    }
+    slot->last = c;
+    slot->base = t;
+    atomic_store_explicit(&slot->tail, tail_of(place, kind, 1), memory_order_release);
 }
 
-static bool chunk_takes(const struct head_chunk *c, int64_t t, enum chunk_kind kind)
-{
-    if (c == NULL || atomic_load_explicit(&c->n, memory_order_relaxed) == c->cap || c->kind != kind) return false;
-    int64_t offset = t - c->base;
-    return offset == (int32_t)offset;
-}
-
-/* Puts one sample behind the slot's last. */
 static void slot_append(struct head *h, struct head_slot *slot, int64_t t, double v, enum chunk_kind kind)
 {
-    struct head_chunk *c = slot->last, *before = NULL;
-    bool fresh = !chunk_takes(c, t, kind);
-    if (fresh) {
-        before = c;
-        c = chunk_create(h, before, t, kind);
+    uint64_t tail = atomic_load_explicit(&slot->tail, memory_order_relaxed);
+    uint32_t n = tail_samples(tail);
+    int64_t offset = t - slot->base;
+    bool fits = slot->last != NULL && n < capacity_at(tail_place(tail)) && (tail >> 16 & 1) == kind &&
+                offset == (int32_t)offset;
+    if (!fits) {
+        slot_extend(h, slot, tail, t, v, kind);
+        return;
     }
-    uint16_t n = atomic_load_explicit(&c->n, memory_order_relaxed);
-    c->v[n] = v;
-    chunk_offsets(c)[n] = (int32_t)(t - c->base);
-    atomic_store_explicit(&c->n, (uint16_t)(n + 1), memory_order_release);
-    if (!fresh) return;
-    slot->last = c;
-    if (before == NULL)
-        atomic_store_explicit(&slot->first, c, memory_order_release);
-    else
-        atomic_store_explicit(&before->next, c, memory_order_release);
+    put_sample(slot->last, n, (int32_t)offset, v);
+    atomic_store_explicit(&slot->tail, tail + 1, memory_order_release);
 }
 
 /* The bits of a pointer to a copy of the blob, as a value. */
 static double keep_blob(struct head *h, double sum, str blob)
 {
-    struct head_blob *kept = arena_alloc(&h->chunks, sizeof *kept + blob.n);
-    head_count_bytes(h, sizeof *kept + blob.n);
+    struct head_blob *kept = take_bytes(h, sizeof *kept + blob.n);
     kept->sum = sum;
     kept->n = (uint32_t)blob.n;
     memcpy(kept->bytes, blob.p, blob.n);
@@ -134,7 +181,6 @@ void head_append(struct head *h, uint32_t handle, const int64_t *t, const double
 {
     struct head_slot *slot = pages_at(&h->slots, handle);
     if (slot == NULL) slot = pages_make(&h->slots, handle);
-    if (slot->last == NULL && n > 0) atomic_fetch_add_explicit(&h->series, 1, memory_order_relaxed);
     for (uint32_t i = 0; i < n; i++) {
         widen_range(h, t[i]);
         if (hist != NULL && hist[i].n > 0)
@@ -146,39 +192,84 @@ void head_append(struct head *h, uint32_t handle, const int64_t *t, const double
                           memory_order_relaxed);
 }
 
+bool head_is_new(const struct head *h, uint32_t handle)
+{
+    const struct head_slot *slot = pages_at(&h->slots, handle);
+    return slot == NULL || slot->last == NULL;
+}
+
 void head_prefetch(const struct head *h, uint32_t handle)
 {
     const struct head_slot *slot = pages_at(&h->slots, handle);
     if (slot == NULL || slot->last == NULL) return;
-    const struct head_chunk *c = slot->last;
-    __builtin_prefetch(c, 1);
+    uint32_t n = tail_samples(atomic_load_explicit(&slot->tail, memory_order_relaxed));
+    const char *at = slot->last->samples + (size_t)n * SAMPLE_BYTES;
+    __builtin_prefetch(at, 1);
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-static const struct head_chunk *first_chunk(const struct head *h, uint32_t handle)
+/* A walk over the chunks that were there when it began. */
+struct walk {
+    const struct head_chunk *chunk; /* NULL at the end */
+    uint64_t tail;
+    uint32_t place;
+    uint32_t n; /* samples of the current chunk */
+};
+
+static void walk_count(struct walk *w)
 {
+    if (w->chunk != NULL) w->n = w->place == tail_place(w->tail) ? tail_samples(w->tail) : w->chunk->sealed;
+}
+
+static struct walk walk_start(const struct head *h, uint32_t handle)
+{
+    struct walk w = {0};
     const struct head_slot *slot = pages_at(&h->slots, handle);
-    return slot == NULL ? NULL : atomic_load_explicit(&slot->first, memory_order_acquire);
+    if (slot == NULL) return w;
+    w.tail = atomic_load_explicit(&slot->tail, memory_order_acquire);
+    if (w.tail != 0) w.chunk = atomic_load_explicit(&slot->first, memory_order_acquire);
+    walk_count(&w);
+    return w;
+}
+
+static void walk_next(struct walk *w)
+{
+    bool last = w->place == tail_place(w->tail);
+    w->chunk = last ? NULL : atomic_load_explicit(&w->chunk->next, memory_order_acquire);
+    w->place++;
+    walk_count(w);
+}
+
+static int64_t sample_time(const struct head_chunk *c, uint32_t i)
+{
+    int32_t offset;
+    memcpy(&offset, c->samples + (size_t)i * SAMPLE_BYTES, sizeof offset);
+    return c->base + offset;
+}
+
+static double sample_value(const struct head_chunk *c, uint32_t i)
+{
+    double v;
+    memcpy(&v, c->samples + (size_t)i * SAMPLE_BYTES + sizeof(int32_t), sizeof v);
+    return v;
 }
 
 bool head_has(const struct head *h, uint32_t handle)
 {
-    return first_chunk(h, handle) != NULL;
+    return walk_start(h, handle).chunk != NULL;
 }
 
-static void chunk_read(const struct head_chunk *c, int64_t t_min, int64_t t_max, struct sample_set *out)
+static void chunk_read(const struct head_chunk *c, uint32_t n, int64_t t_min, int64_t t_max, struct sample_set *out)
 {
-    uint32_t n = atomic_load_explicit(&c->n, memory_order_acquire);
-    const int32_t *offsets = chunk_offsets(c);
     sample_set_reserve(out, n);
     for (uint32_t i = 0; i < n; i++) {
-        int64_t t = c->base + offsets[i];
+        int64_t t = sample_time(c, i);
         if (t < t_min || t > t_max) continue;
         if (c->kind == CHUNK_FLOAT) {
-            sample_set_push(out, t, c->v[i]);
+            sample_set_push(out, t, sample_value(c, i));
         } else {
-            const struct head_blob *blob = (const struct head_blob *)(uintptr_t)f64_bits(c->v[i]);
+            const struct head_blob *blob = (const struct head_blob *)(uintptr_t)f64_bits(sample_value(c, i));
             sample_set_push_hist(out, t, blob->sum, (str){blob->bytes, blob->n});
         }
     }
@@ -186,18 +277,15 @@ static void chunk_read(const struct head_chunk *c, int64_t t_min, int64_t t_max,
 
 void head_read(const struct head *h, uint32_t handle, int64_t t_min, int64_t t_max, struct sample_set *out)
 {
-    for (const struct head_chunk *c = first_chunk(h, handle); c != NULL;
-         c = atomic_load_explicit(&c->next, memory_order_acquire))
-        chunk_read(c, t_min, t_max, out);
+    for (struct walk w = walk_start(h, handle); w.chunk != NULL; walk_next(&w))
+        chunk_read(w.chunk, w.n, t_min, t_max, out);
 }
 
 bool head_touches(const struct head *h, uint32_t handle, int64_t t_min, int64_t t_max)
 {
-    for (const struct head_chunk *c = first_chunk(h, handle); c != NULL;
-         c = atomic_load_explicit(&c->next, memory_order_acquire)) {
-        uint32_t n = atomic_load_explicit(&c->n, memory_order_acquire);
-        for (uint32_t i = 0; i < n; i++) {
-            int64_t t = c->base + chunk_offsets(c)[i];
+    for (struct walk w = walk_start(h, handle); w.chunk != NULL; walk_next(&w)) {
+        for (uint32_t i = 0; i < w.n; i++) {
+            int64_t t = sample_time(w.chunk, i);
             if (t >= t_min && t <= t_max) return true;
         }
     }

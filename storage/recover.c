@@ -276,7 +276,7 @@ static err relieve(struct db *db)
 {
     if (atomic_load(&db->head->bytes) < 2 * db->o.head_max_bytes) return NULL;
     TRY(db_write_head(db, db->head, 0));
-    struct head *fresh = head_create(db->registry, db->head->wal_gen);
+    struct head *fresh = head_create(db->registry, &db->pool, db->head->wal_gen);
     head_unref(db->head);
     db->head = fresh;
     return NULL;
@@ -339,7 +339,7 @@ err recover_log(struct db *db, uint32_t *generation)
     size_t first = 0;
     while (first < n && generations[first] < db->wal_floor)
         first++;
-    db->head = head_create(db->registry, first < n ? generations[first] : next);
+    db->head = head_create(db->registry, &db->pool, first < n ? generations[first] : next);
     err e = NULL;
     for (size_t i = first; i < n && e == NULL; i++) {
         e = replay_segment(&r, generations[i]);
@@ -348,7 +348,10 @@ err recover_log(struct db *db, uint32_t *generation)
     if (n > 0 && generations[n - 1] >= next) next = generations[n - 1] + 1;
     *generation = next;
     if (e == NULL) {
-        if (!head_is_empty(db->head)) db->head->born_ns = start + 1;
+        if (!head_is_empty(db->head)) {
+            db->head->born_ns = start + 1;
+            db->head->defined_gen = 0;
+        }
         join_view(db);
         log_info(db->log, "log replayed", "segments=%zu samples=%" PRIu64 " series=%u lost=%" PRIu64 " seconds=%.3f",
                  n - first, r.samples, registry_count(db->registry), r.undefined,

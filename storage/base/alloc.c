@@ -5,7 +5,7 @@
  * jemalloc is linked in place of the libc's malloc for the whole process, so libraries (zstd, libuv)
  * use it too and mem_in_use counts them. It is set up for a small server that has bursts: two arenas
  * a process rather than four a core (an arena keeps its own dirty pages and metadata), dirty pages
- * back to the system after half a second, and a background thread to do that while the server idles.
+ * back to the system after two seconds, and a background thread to do that while the server idles.
  * Any thread.
  */
 #include "storage/base/alloc.h"
@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -44,7 +45,7 @@ void mem_release(void)
 
 /* Read by jemalloc before main; the name is its contract. */
 extern const char *malloc_conf;
-const char *malloc_conf = "narenas:2,dirty_decay_ms:500,muzzy_decay_ms:0,background_thread:true,"
+const char *malloc_conf = "narenas:2,dirty_decay_ms:2000,muzzy_decay_ms:0,background_thread:true,"
                           "max_background_threads:1,lg_tcache_max:14,metadata_thp:disabled,thp:never";
 
 size_t mem_in_use(void)
@@ -135,4 +136,23 @@ void *mem_grow(void *p, size_t *capacity, size_t need, size_t size)
     p = mem_realloc(p, bytes);
     *capacity = wanted;
     return p;
+}
+
+void *mem_map(size_t bytes)
+{
+    check(bytes > 0 && bytes % MEM_MAP_ALIGN == 0);
+    size_t mapped = bytes + MEM_MAP_ALIGN;
+    char *p = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) out_of_memory(bytes);
+    size_t before = (MEM_MAP_ALIGN - (uintptr_t)p % MEM_MAP_ALIGN) % MEM_MAP_ALIGN;
+    char *at = p + before;
+    if (before > 0) munmap(p, before);
+    munmap(at + bytes, MEM_MAP_ALIGN - before);
+    (void)madvise(at, bytes, MADV_HUGEPAGE); /* a wish: it works without */
+    return at;
+}
+
+void mem_unmap(void *p, size_t bytes)
+{
+    if (p != NULL) munmap(p, bytes);
 }
