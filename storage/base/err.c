@@ -28,7 +28,7 @@ static _Atomic uint64_t corrupt_count; /* a statistic only: nothing decides by i
 
 static err no_memory(void)
 {
-    return (err)(uintptr_t)&out_of_memory;
+    return (err)&out_of_memory;
 }
 
 static bool is_static(const struct err *e)

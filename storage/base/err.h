@@ -35,16 +35,18 @@ typedef struct err *err;
 
 /* New error with a printf message. The result is owned by the caller. Any thread. */
 err err_new(enum err_code code, const char *format, ...)
-    __attribute__((format(printf, 2, 3), warn_unused_result, cold));
+    __attribute__((format(printf, 2, 3), warn_unused_result, returns_nonnull, cold));
 
 /* As err_new with ERR_IO (or ERR_NO_SPACE for ENOSPC/EDQUOT, ERR_NOT_FOUND for ENOENT), ": strerror" appended. */
-err err_errno(int errnum, const char *format, ...) __attribute__((format(printf, 2, 3), warn_unused_result, cold));
+err err_errno(int errnum, const char *format, ...)
+    __attribute__((format(printf, 2, 3), warn_unused_result, returns_nonnull, cold));
 
 /* Puts "context: " before e's message; takes e, returns it (or its replacement). NULL stays NULL. */
 err err_wrap(err e, const char *format, ...) __attribute__((format(printf, 2, 3), warn_unused_result, cold));
 
 /* ERR_CORRUPT is born here only: a breakpoint, and one counter that /metrics shows. */
-err err_corrupt(const char *format, ...) __attribute__((format(printf, 1, 2), warn_unused_result, cold));
+err err_corrupt(const char *format, ...)
+    __attribute__((format(printf, 1, 2), warn_unused_result, returns_nonnull, cold));
 
 /* How many corruption errors were made since the start. */
 uint64_t err_corrupt_count(void);

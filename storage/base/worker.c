@@ -138,7 +138,7 @@ bool worker_run_one(struct worker *w)
 
 size_t worker_queued(const struct worker *w)
 {
-    struct worker *locked = (struct worker *)(uintptr_t)w; /* the lock is not part of the value */
+    struct worker *locked = (struct worker *)w; /* the lock is not part of the value */
     pthread_mutex_lock(&locked->lock);
     size_t n = locked->queued;
     pthread_mutex_unlock(&locked->lock);
