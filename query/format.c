@@ -212,7 +212,11 @@ static void print_chain(struct printer *p, const struct expr *top)
 {
     uint32_t n;
     struct expr **chain = expr_chain(top, &p->scratch, &n);
-    print_expr(p, chain[0]->binary.lhs);
+    const struct expr *first = chain[0]->binary.lhs;
+    if (chain[0]->binary.op == OP_POW && first->kind == EXPR_NUMBER && isinf(first->number))
+        put(p, "Inf"); /* with its sign, it would read back as the sign of the power */
+    else
+        print_expr(p, first);
     for (uint32_t i = 0; i < n && !p->out->failed; i++) {
         put(p, " ");
         print_operator(p, chain[i]);

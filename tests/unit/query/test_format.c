@@ -36,6 +36,7 @@ static void test_one_line(void **state)
         {"1e-7", "0.0000001"},
         {"-Inf", "-Inf"},
         {"+inf", "+Inf"},
+        {"-inf ^ 2", "-Inf ^ 2"},
         {"nan", "NaN"},
         {"-0", "-0"},
         {"1h30m", "1h30m"},
