@@ -63,6 +63,20 @@ bool utf8_valid(str s)
     return true;
 }
 
+size_t utf8_put(char *out, uint32_t rune)
+{
+    static const uint8_t lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    if (rune < 0x80) {
+        out[0] = (char)rune;
+        return 1;
+    }
+    size_t n = rune < 0x800 ? 2 : rune < 0x10000 ? 3 : 4;
+    for (size_t i = n; --i > 0; rune >>= 6)
+        out[i] = (char)(0x80 | (rune & 0x3f));
+    out[0] = (char)(lead[n] | rune);
+    return n;
+}
+
 /* ---- canonical form ----------------------------------------------------------------------------- */
 
 static int compare_names(const void *a, const void *b)

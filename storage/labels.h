@@ -28,6 +28,8 @@ struct labels {
 err labels_canonicalize(struct labels *ls) __attribute__((warn_unused_result));
 /* True if s is well-formed UTF-8 (no surrogates, no overlong forms). */
 bool utf8_valid(str s);
+/* Writes a code point as UTF-8 (room for 4 bytes), returns its length. */
+size_t utf8_put(char *out, uint32_t rune);
 
 str labels_get(const struct labels *ls, str name); /* n = 0 if absent */
 /* Prometheus's order of results: pair by pair, name then value, fewer pairs first. Both canonical. */

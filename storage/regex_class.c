@@ -8,17 +8,6 @@
  */
 #include "storage/regex_class.h"
 
-size_t re_rune_put(char *out, uint32_t r)
-{
-    static const uint8_t lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    if (r < 0x80) return out[0] = (char)r, 1;
-    size_t n = r < 0x800 ? 2 : r < 0x10000 ? 3 : 4;
-    for (size_t i = n; --i > 0; r >>= 6)
-        out[i] = (char)(0x80 | (r & 0x3f));
-    out[0] = (char)(lead[n] | r);
-    return n;
-}
-
 void re_class_add(struct re_class *c, uint32_t low, uint32_t high)
 {
     enum { SURROGATE_LOW = 0xd800, SURROGATE_HIGH = 0xdfff };

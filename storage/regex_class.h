@@ -8,9 +8,6 @@
 
 #define RUNE_MAX 0x10ffffu
 
-/* Writes r as UTF-8 (up to 4 bytes), returns how many. */
-size_t re_rune_put(char *out, uint32_t r);
-
 /* A class being built; arrays grow in the arena. */
 struct re_class {
     struct arena *arena;

@@ -112,7 +112,7 @@ static void push_rune(struct parser *p, size_t base, uint32_t rune)
     }
     bool has_case = rune >= 0x80 || isalpha((int)rune);
     bool fold = (p->flags & FLAG_FOLD) && has_case;
-    size_t n = re_rune_put(p->text, rune);
+    size_t n = utf8_put(p->text, rune);
     struct re_node *last = p->n > base ? p->stack[p->n - 1] : NULL;
     if (last && last->op == RE_LITERAL && last->fold == fold && last->text.p + last->text.n == p->text) {
         last->text.n += n;

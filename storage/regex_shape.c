@@ -15,7 +15,6 @@
 #include "storage/regex_shape.h"
 
 #include "storage/labels.h"
-#include "storage/regex_class.h"
 
 #define PRODUCT_MAX 1000u    /* globs that a concatenation may multiply to */
 #define UNION_MAX 100000u    /* globs in all: alternatives written out by a machine */
@@ -109,7 +108,7 @@ static bool from_class(struct expansion *x, const struct re_node *n, struct re_g
     for (uint32_t i = 0; i < n->n_ranges; i++) {
         for (uint32_t r = n->ranges[i].low; r <= n->ranges[i].high; r++, g++) {
             if (!glob_new(x, 1, g)) return false;
-            g->parts[0] = (str){text, re_rune_put(text, r)};
+            g->parts[0] = (str){text, utf8_put(text, r)};
             text += g->parts[0].n;
         }
     }

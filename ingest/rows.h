@@ -1,0 +1,49 @@
+/*
+ * rows.h: the batch being built: series with their samples, in the order received; private to the
+ * ingest room. One thread's; reused from batch to batch.
+ */
+#ifndef VARVE_INGEST_ROWS_H
+#define VARVE_INGEST_ROWS_H
+
+#include "storage/storage.h"
+
+#define ROWS_SAMPLES_MAX 65536u /* samples of one batch: bounds memory, whatever the size of the body */
+
+struct rows {
+    struct batch_series *series;
+    uint32_t *places; /* line number of each series; 0 in protocols without lines */
+    int64_t *t;
+    double *v;
+    str *hist;          /* histogram blobs, in the arena; only valid if has_hist */
+    struct arena arena; /* freed with the batch */
+    uint32_t n_series, n_samples;
+    size_t cap_series, cap_places, cap_samples, cap_hist;
+    bool has_hist;
+};
+
+void rows_deinit(struct rows *r);
+void rows_clear(struct rows *r);
+
+/* True if the batch has room for n more samples, which is then allocated. n <= ROWS_SAMPLES_MAX. */
+bool rows_room(struct rows *r, size_t n);
+
+/* A new series without samples yet; the samples pushed next are its. There is room for its first sample. */
+struct batch_series *rows_series(struct rows *r, struct hash128 alias, str raw, uint32_t place);
+
+/* A sample of the newest series; rows_room has been asked. */
+static inline void rows_sample(struct rows *r, int64_t t, double v)
+{
+    r->t[r->n_samples] = t;
+    r->v[r->n_samples] = v;
+    if (__builtin_expect(r->has_hist, 0)) r->hist[r->n_samples] = (str){0};
+    r->n_samples++;
+    r->series[r->n_series - 1].n++;
+}
+
+/* A histogram sample of the newest series; the blob is copied. rows_room has been asked. */
+void rows_hist(struct rows *r, int64_t t, double sum, str blob);
+
+/* The batch as storage takes it; the caller adds how labels are resolved. */
+struct batch rows_batch(const struct rows *r);
+
+#endif
