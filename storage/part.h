@@ -95,8 +95,10 @@ err part_label_names(struct part_cursor *c, const struct postings *filter, part_
 err part_label_values(struct part_cursor *c, str name, const struct postings *filter, part_string_fn fn, void *arg)
     __attribute__((warn_unused_result));
 
-/* For merges and verify: all symbols in order. */
+/* For merges: how many symbols there are, and a symbol's bytes without keeping them in memory: valid until the next
+ * call of this function, which is quick for the next symbol. */
 uint32_t part_symbol_count(const struct part *p);
+err part_symbol_walk(struct part_cursor *c, uint32_t symbol, str *out) __attribute__((warn_unused_result));
 
 /* Walks the whole file, checks every checksum, decodes every frame, block and index entry, compares counts and
  * ranges with the footer. Calls report with place and text for each fault; goes on after damage. */

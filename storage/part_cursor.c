@@ -13,12 +13,10 @@
 static const struct {
     uint8_t from, n;
 } pin_slots[PART_FRAME_KINDS] = {
-    [PART_FRAME_VALUE] = {0, 4},
-    [PART_FRAME_TIME] = {4, 2},
-    [PART_FRAME_COLUMN] = {6, 2},
-    [PART_FRAME_SERIES] = {8, 1},
+    [PART_FRAME_VALUE] = {0, 4},  [PART_FRAME_TIME] = {4, 2},   [PART_FRAME_COLUMN] = {6, 2},
+    [PART_FRAME_SERIES] = {8, 1}, [PART_FRAME_SYMBOL] = {9, 1}, /* of part_symbol_walk only */
 };
-static_assert(PART_PINS == 4 + 2 + 2 + 1, "the pins above");
+static_assert(PART_PINS == 4 + 2 + 2 + 1 + 1, "the pins above");
 
 struct part_cursor *part_cursor_create(struct part *p)
 {

@@ -295,7 +295,7 @@ err part_read_frame(struct part *p, struct zctx *z, struct buf *disk, const stru
 
 /* ---- cursors ------------------------------------------------------------------------------------------------ */
 
-#define PART_PINS 9         /* frames a cursor keeps pinned beside symbols */
+#define PART_PINS 10        /* frames a cursor keeps pinned beside symbols */
 #define PART_TIME_COLUMNS 8 /* decoded time columns a cursor keeps */
 
 struct part_pin {
@@ -336,7 +336,7 @@ struct part_cursor {
 
 /* part_cursor.c */
 err part_cursor_index(struct part_cursor *c) __attribute__((warn_unused_result)); /* makes sure of c->ix */
-/* The frame, pinned until some others of its kind were asked for. Kinds value, time, column, series. */
+/* The frame, pinned until some others of its kind were asked for. Not for postings and alive sets. */
 err part_cursor_frame(struct part_cursor *c, enum part_frame_kind kind, uint32_t frame, const struct fcache_entry **out)
     __attribute__((warn_unused_result));
 /* A pin of any kind that the caller drops with part_cursor_release. */

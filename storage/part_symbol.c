@@ -106,42 +106,55 @@ out:
 
 /* ---- looking up --------------------------------------------------------------------------------------------- */
 
-static err page_get(struct part_cursor *c, uint32_t frame, struct page *out)
+/* The page in a cache entry, of the size that the index says. */
+static err page_check(struct part_cursor *c, uint32_t frame, const struct fcache_entry *e, struct page *out)
 {
     const struct part_index *ix = c->ix;
-    size_t n_frames = ix->frames[PART_FRAME_SYMBOL].n;
-    if (c->symbols == NULL) c->symbols = mem_zalloc(n_frames * sizeof(const struct fcache_entry *));
-    if (c->symbols[frame] == NULL) {
-        const struct fcache_entry *e;
-        TRY(part_cursor_hold(c, PART_FRAME_SYMBOL, frame, &e));
-        uint32_t next = frame + 1 < n_frames ? ix->symbol_first[frame + 1] : c->p->footer.n_symbols;
-        struct page p = page_of(e->data);
-        if (p.n != next - ix->symbol_first[frame]) {
-            part_cursor_release(c, e);
-            return part_cursor_corrupt(c, PART_FRAME_SYMBOL, frame, "another number of symbols than its index says");
-        }
-        c->symbols[frame] = e;
-    }
-    *out = page_of(c->symbols[frame]->data);
-    return NULL;
+    bool last = frame + 1 == ix->frames[PART_FRAME_SYMBOL].n;
+    uint32_t next = last ? c->p->footer.n_symbols : ix->symbol_first[frame + 1];
+    *out = page_of(e->data);
+    if (out->n == next - ix->symbol_first[frame]) return NULL;
+    return part_cursor_corrupt(c, PART_FRAME_SYMBOL, frame, "another number of symbols than its index says");
 }
 
-/* The page of a symbol and its place there. */
-static err locate(struct part_cursor *c, uint32_t symbol, struct page *page, uint32_t *i)
+/* The page, pinned for the cursor's life. */
+static err page_get(struct part_cursor *c, uint32_t frame, struct page *out)
+{
+    size_t n_frames = c->ix->frames[PART_FRAME_SYMBOL].n;
+    if (c->symbols == NULL) c->symbols = mem_zalloc(n_frames * sizeof(const struct fcache_entry *));
+    if (c->symbols[frame] == NULL) TRY(part_cursor_hold(c, PART_FRAME_SYMBOL, frame, &c->symbols[frame]));
+    return page_check(c, frame, c->symbols[frame], out);
+}
+
+/* The frame of a symbol and its place there. */
+static err locate(struct part_cursor *c, uint32_t symbol, uint32_t *frame, uint32_t *i)
 {
     TRY(part_cursor_index(c));
     if (symbol >= c->p->footer.n_symbols)
         return part_corrupt(c->p, c->p->footer.meta.bytes, "reference to a symbol that is not there");
-    uint32_t frame = part_cursor_frame_of(c->ix->symbol_first, c->ix->frames[PART_FRAME_SYMBOL].n, symbol);
-    *i = symbol - c->ix->symbol_first[frame];
-    return page_get(c, frame, page);
+    *frame = part_cursor_frame_of(c->ix->symbol_first, c->ix->frames[PART_FRAME_SYMBOL].n, symbol);
+    *i = symbol - c->ix->symbol_first[*frame];
+    return NULL;
 }
 
 err part_symbol(struct part_cursor *c, uint32_t symbol, str *out)
 {
     struct page page;
-    uint32_t i;
-    TRY(locate(c, symbol, &page, &i));
+    uint32_t frame, i;
+    TRY(locate(c, symbol, &frame, &i));
+    TRY(page_get(c, frame, &page));
+    *out = page_string(&page, i);
+    return NULL;
+}
+
+err part_symbol_walk(struct part_cursor *c, uint32_t symbol, str *out)
+{
+    struct page page;
+    const struct fcache_entry *e;
+    uint32_t frame, i;
+    TRY(locate(c, symbol, &frame, &i));
+    TRY(part_cursor_frame(c, PART_FRAME_SYMBOL, frame, &e));
+    TRY(page_check(c, frame, e, &page));
     *out = page_string(&page, i);
     return NULL;
 }
@@ -149,8 +162,9 @@ err part_symbol(struct part_cursor *c, uint32_t symbol, str *out)
 err part_symbol_hash(struct part_cursor *c, uint32_t symbol, struct hash128 *out)
 {
     struct page page;
-    uint32_t i;
-    TRY(locate(c, symbol, &page, &i));
+    uint32_t frame, i;
+    TRY(locate(c, symbol, &frame, &i));
+    TRY(page_get(c, frame, &page));
     *out = page.hash[i];
     return NULL;
 }

@@ -312,6 +312,21 @@ err part_writer_hists(struct part_writer *w, const int64_t *t, const str *blobs,
     return NULL;
 }
 
+err part_writer_copy_block(struct part_writer *w, const struct part_block *from, const int64_t *t, str values)
+{
+    bool hist = from->kind == BLOCK_HIST;
+    TRY(check_times(w, hist ? &w->hists.t_last : &w->floats.t_last, t, from->n));
+    TRY(hist ? flush_hists(w) : flush_floats(w));
+    struct part_block *b;
+    TRY(add_block(w, from->kind, t, from->n, &b));
+    b->constant = from->constant;
+    b->agg = from->agg;
+    if (from->constant) return NULL;
+    b->has_aggregates = from->has_aggregates;
+    buf_str(&w->values, values);
+    return end_block(w, b);
+}
+
 uint64_t part_writer_samples(const struct part_writer *w)
 {
     return w->footer.meta.samples + w->floats.n + w->hists.n;

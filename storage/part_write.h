@@ -41,6 +41,11 @@ err part_writer_floats(struct part_writer *w, const int64_t *t, const double *v,
 /* The same for histogram samples (canonical blobs); they may interleave in time with the floats. */
 err part_writer_hists(struct part_writer *w, const int64_t *t, const str *blobs, size_t n)
     __attribute__((warn_unused_result));
+/* For merges: a block of the current series as another part has it: its times, and its value column as
+ * part_read_encoded gives it. It becomes a block of its own, whatever its size; order as above. */
+struct part_block;
+err part_writer_copy_block(struct part_writer *w, const struct part_block *b, const int64_t *t, str values)
+    __attribute__((warn_unused_result));
 
 uint64_t part_writer_samples(const struct part_writer *w);
 
