@@ -1,0 +1,17 @@
+/*
+ * engine.h: the engine as the room's own files see it.
+ */
+#ifndef VARVE_QUERY_ENGINE_H
+#define VARVE_QUERY_ENGINE_H
+
+#include "query/budget.h"
+#include "query/query.h"
+
+struct query_engine {
+    struct query_options o; /* defaults filled in */
+    const struct hash_key *hash;
+    struct counter *queries, *samples;
+    struct histogram *seconds;
+};
+
+#endif

@@ -1,0 +1,211 @@
+/*
+ * meta.c: which series, label names and label values there are.
+ *
+ * A request may hold several sets of matchers; the answer is their union, sorted and without repeats.
+ * With one set storage's own order is the answer's and nothing is held. Any thread.
+ */
+#include "query/engine.h"
+
+#include <stdlib.h>
+
+#include "query/parser.h"
+#include "query/value.h"
+#include "storage/base/alloc.h"
+#include "storage/base/json.h"
+#include "storage/base/map.h"
+
+err match_sets_parse(const str *texts, uint32_t n, struct match_sets *out)
+{
+    *out = (struct match_sets){0};
+    out->sets = arena_zalloc(&out->arena, (n + 1) * sizeof *out->sets);
+    for (uint32_t i = 0; i < n; i++) {
+        err e = promql_parse_selector(texts[i], &out->arena, &out->sets[i].m, &out->sets[i].n);
+        if (e) return err_wrap(e, "invalid parameter \"match[]\"");
+        out->n++;
+    }
+    return NULL;
+}
+
+void match_sets_deinit(struct match_sets *s)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        for (uint32_t k = 0; k < s->sets[i].n; k++)
+            matcher_deinit(&s->sets[i].m[k]);
+    arena_deinit(&s->arena);
+    *s = (struct match_sets){0};
+}
+
+static void note_truncated(struct query_notes *notes)
+{
+    notes->warnings = mem_realloc(notes->warnings, (notes->n_warnings + 1) * sizeof *notes->warnings);
+    notes->warnings[notes->n_warnings++] = mem_dup_str(STR("results truncated due to limit"));
+}
+
+/* ---- strings ------------------------------------------------------------------------------------------------ */
+
+struct strings {
+    struct arena arena;
+    str *v; /* heap */
+    size_t n, cap;
+    size_t max; /* no more than this are of interest; 0 = all */
+};
+
+static bool take_string(void *arg, str s)
+{
+    struct strings *all = arg;
+    if (all->n == all->cap) all->v = mem_grow(all->v, &all->cap, all->n + 1, sizeof *all->v);
+    all->v[all->n++] = arena_str(&all->arena, s);
+    return all->max == 0 || all->n % (all->max + 1) != 0;
+}
+
+static int compare_strs(const void *a, const void *b)
+{
+    return str_cmp(*(const str *)a, *(const str *)b);
+}
+
+static void sort_unique(struct strings *all)
+{
+    if (all->n == 0) return;
+    qsort(all->v, all->n, sizeof *all->v, compare_strs);
+    size_t n = 1;
+    for (size_t i = 1; i < all->n; i++)
+        if (!str_eq(all->v[i], all->v[n - 1])) all->v[n++] = all->v[i];
+    all->n = n;
+}
+
+static void put_strings(struct strings *all, uint64_t limit, struct buf *out, struct query_notes *notes)
+{
+    struct json j;
+    json_init(&j, out);
+    json_array(&j);
+    for (size_t i = 0; i < all->n && (limit == 0 || i < limit); i++)
+        json_str(&j, all->v[i]);
+    json_array_end(&j);
+    if (limit && all->n > limit) note_truncated(notes);
+}
+
+/* Names of labels, or values of one (name.n > 0), of all sets. */
+static err collect_strings(struct db *db, str name, const struct meta_request *rq, struct strings *all)
+{
+    struct select_options o = {.t_min = rq->start_ms, .t_max = rq->end_ms};
+    uint32_t n_sets = rq->match && rq->match->n ? rq->match->n : 1;
+    for (uint32_t i = 0; i < n_sets; i++) {
+        const struct matcher *m = rq->match && rq->match->n ? rq->match->sets[i].m : NULL;
+        uint32_t n = m ? rq->match->sets[i].n : 0;
+        if (name.n)
+            TRY(storage_label_values(db, name, m, n, &o, take_string, all));
+        else
+            TRY(storage_label_names(db, m, n, &o, take_string, all));
+    }
+    sort_unique(all);
+    return NULL;
+}
+
+static err put_collected(struct query_engine *q, str name, const struct meta_request *rq, struct buf *out,
+                         struct query_notes *notes)
+{
+    bool single = !rq->match || rq->match->n <= 1;
+    struct strings all = {.max = single ? rq->limit : 0};
+    err e = collect_strings(q->o.db, name, rq, &all);
+    if (!e) put_strings(&all, rq->limit, out, notes);
+    arena_deinit(&all.arena);
+    mem_free(all.v);
+    return e;
+}
+
+err query_label_names(struct query_engine *q, const struct meta_request *rq, struct buf *out, struct query_notes *notes)
+{
+    return put_collected(q, (str){0}, rq, out, notes);
+}
+
+err query_label_values(struct query_engine *q, str name, const struct meta_request *rq, struct buf *out,
+                       struct query_notes *notes)
+{
+    if (name.n == 0) return err_new(ERR_INVALID, "invalid label name: it is empty");
+    return put_collected(q, name, rq, out, notes);
+}
+
+/* ---- series ------------------------------------------------------------------------------------------------- */
+
+struct series_list {
+    struct arena arena;
+    struct labels *v; /* heap */
+    size_t n, cap;
+    struct map seen;
+    struct label_key all;
+};
+
+/* Series that have a sample in the range: storage's answer may be coarser. */
+static err add_series(struct series_list *list, struct reader *r, size_t i, const struct meta_request *rq)
+{
+    struct samples s;
+    struct labels ls;
+    bool added;
+    TRY(reader_samples(r, i, rq->start_ms, rq->end_ms, &s));
+    if (s.n == 0) return NULL;
+    TRY(reader_labels(r, i, &list->arena, &ls));
+    map_put(&list->seen, label_key_hash(&list->all, &ls), 0, &added);
+    if (!added) return NULL;
+    if (list->n == list->cap) list->v = mem_grow(list->v, &list->cap, list->n + 1, sizeof *list->v);
+    list->v[list->n++] = labels_keep(&ls, &list->arena);
+    return NULL;
+}
+
+static err collect_set(struct query_engine *q, const struct match_set *set, const struct meta_request *rq,
+                       struct budget *b, struct series_list *list)
+{
+    struct select_options o = {.t_min = rq->start_ms, .t_max = rq->end_ms};
+    struct selection *s = NULL;
+    struct reader *r = NULL;
+    err e;
+    TRY_OUT(storage_select(q->o.db, set->m, set->n, &o, &s));
+    r = reader_create(s);
+    for (size_t i = 0; i < selection_count(s); i++) {
+        TRY_OUT(budget_tick(b, 0));
+        TRY_OUT(add_series(list, r, i, rq));
+    }
+out:
+    if (r) reader_destroy(r);
+    selection_destroy(s);
+    return e;
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+    return labels_cmp(a, b);
+}
+
+static void put_series(const struct series_list *list, uint64_t limit, struct buf *out, struct query_notes *notes)
+{
+    struct json j;
+    json_init(&j, out);
+    json_array(&j);
+    for (size_t i = 0; i < list->n && (limit == 0 || i < limit); i++) {
+        json_object(&j);
+        for (uint32_t k = 0; k < list->v[i].n; k++) {
+            json_key_str(&j, list->v[i].v[k].name);
+            json_str(&j, list->v[i].v[k].value);
+        }
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    if (limit && list->n > limit) note_truncated(notes);
+}
+
+err query_series(struct query_engine *q, const struct meta_request *rq, struct buf *out, struct query_notes *notes)
+{
+    if (!rq->match || rq->match->n == 0) return err_new(ERR_INVALID, "no match[] parameter provided");
+    struct series_list list = {.all = {.hash = q->hash, .except = true}};
+    struct budget b;
+    budget_init(&b, q->o.timeout_ms, 0, 0, NULL);
+    err e = NULL;
+    for (uint32_t i = 0; i < rq->match->n; i++)
+        TRY_OUT(collect_set(q, &rq->match->sets[i], rq, &b, &list));
+    if (list.n > 1) qsort(list.v, list.n, sizeof *list.v, compare_labels);
+    put_series(&list, rq->limit, out, notes);
+out:
+    map_deinit(&list.seen);
+    arena_deinit(&list.arena);
+    mem_free(list.v);
+    return e;
+}

@@ -1,0 +1,159 @@
+/*
+ * op_rollup.c: a range function over each series of a source, all steps of a series at once.
+ *
+ * For each series: the window of every step as two indexes (taken over from the series before if that
+ * had the same timestamps, as series of one scrape target do), then the function's kernel (rollup.c).
+ * Series with histograms go window by window (rollup_hist.c). Reading whole blocks instead of samples
+ * for long windows is op_runs.c, which is tried first.
+ */
+#include "query/rollup_hist.h"
+
+#include "storage/base/alloc.h"
+
+struct op_rollup {
+    struct op op;
+    struct source *source;
+    enum rollup_code code;
+    rollup_fn fn;
+    struct rollup_in in; /* what is the same for all series */
+    uint32_t *lo, *hi;
+    int64_t *t; /* timestamps that lo and hi were made for; heap */
+    size_t t_n, t_cap;
+    double *v;
+    struct hist **h; /* made when the first histogram comes */
+    struct rollup_scratch scratch;
+    bool counter_checked; /* all series have the name that was checked */
+};
+
+static void rollup_close(struct op *op)
+{
+    struct op_rollup *o = (struct op_rollup *)op;
+    rollup_scratch_deinit(&o->scratch);
+    mem_free(o->t);
+}
+
+static const struct plan_window *window_of(const struct op_rollup *o)
+{
+    return &plan_samples_of(o->op.node)->window;
+}
+
+/* Series of one target share their timestamps, so the windows found last are often the windows wanted. */
+static void find_windows(struct op_rollup *o, const struct series *s)
+{
+    if (s->n == o->t_n && s->n > 0 && memcmp(s->t, o->t, s->n * sizeof *s->t) == 0) return;
+    const struct plan_window *w = window_of(o);
+    int64_t lookback = o->op.x->plan->lookback;
+    int64_t left = w->range + (w->anchored || w->smoothed ? lookback : 0);
+    rollup_windows(s->t, s->n, o->in.end, o->in.end_step, left, w->smoothed ? lookback : 0, o->op.n, o->lo, o->hi);
+    if (s->n > o->t_cap) o->t = mem_grow(o->t, &o->t_cap, s->n, sizeof *o->t);
+    memcpy(o->t, s->t, s->n * sizeof *s->t);
+    o->t_n = s->n;
+}
+
+static bool looks_like_counter(str name)
+{
+    static const char *const ENDS[] = {"_total", "_sum", "_count", "_bucket"};
+    for (size_t i = 0; i < ARRAY_LEN(ENDS); i++) {
+        str end = str_of(ENDS[i]);
+        if (name.n >= end.n && memcmp(name.p + name.n - end.n, end.p, end.n) == 0) return true;
+    }
+    return name.n == 0;
+}
+
+/* rate() and increase() of what does not look like a counter deserve a note. */
+static err check_counter(struct op_rollup *o, struct row *row)
+{
+    if (o->counter_checked) return NULL;
+    const struct plan_select *select = window_of(o)->select;
+    str name = select ? select->name : (str){0};
+    o->counter_checked = name.n > 0;
+    if (name.n == 0) TRY(row_name(row, &name));
+    bool any = false;
+    for (uint32_t i = 0; i < o->op.n && !any; i++)
+        any = !is_stale_nan(o->v[i]);
+    if (!any)
+        o->counter_checked = false;
+    else if (!looks_like_counter(name))
+        notes_add(o->op.x->notes, NOTE_INFO, plan_samples_of(o->op.node)->expr->start,
+                  "metric might not be a counter, name does not end in _total/_sum/_count/_bucket: \"%.*s\"",
+                  STR_ARG(name));
+    return NULL;
+}
+
+static err roll_mixed(struct op_rollup *o, struct series *s)
+{
+    if (!o->h) o->h = arena_zalloc(o->op.x->arena, (o->op.n + 1) * sizeof *o->h);
+    struct rollup_notes notes = {
+        .notes = o->op.x->notes, .at = plan_samples_of(o->op.node)->expr->start, .labels = &s->labels};
+    arena_reset(&o->op.scratch);
+    return rollup_mixed(o->code, &o->in, s, &notes, &o->op.scratch, o->v, o->h);
+}
+
+static err rollup_next(struct op *op, struct row *row, bool *more)
+{
+    struct op_rollup *o = (struct op_rollup *)op;
+    struct series s;
+    TRY(o->source->next(o->source, &s, more));
+    if (!*more) return NULL;
+    find_windows(o, &s);
+    o->in.t = s.t;
+    o->in.v = s.v;
+    o->in.n = s.n;
+    if (s.h)
+        TRY(roll_mixed(o, &s));
+    else
+        o->fn(&o->in, o->v);
+    if (o->code == ROLLUP_RATE || o->code == ROLLUP_INCREASE) TRY(check_counter(o, &s.labels));
+    *row = s.labels;
+    row->v = o->v;
+    row->h = s.h ? o->h : NULL;
+    row->drop_name = row->drop_name || !rollup_keeps_name(o->code);
+    return NULL;
+}
+
+/* Quantiles outside [0, 1] are allowed but worth a note; smoothing factors are not allowed. */
+static err check_params(struct op_rollup *o)
+{
+    const double *p0 = o->in.param[0], *p1 = o->in.param[1];
+    for (uint32_t i = 0; i < o->op.n; i++) {
+        if (o->code == ROLLUP_QUANTILE && !(p0[i] >= 0 && p0[i] <= 1)) {
+            note_bad_quantile(o->op.x->notes, o->op.node->kids[1]->expr->start, p0[i]);
+            return NULL;
+        }
+        if (o->code != ROLLUP_DOUBLE_EXPONENTIAL) continue;
+        if (p0[i] <= 0 || p0[i] >= 1)
+            return err_new(ERR_EXECUTION, "invalid smoothing factor. Expected: 0 < sf < 1, got: %f", p0[i]);
+        if (p1[i] <= 0 || p1[i] >= 1)
+            return err_new(ERR_EXECUTION, "invalid trend factor. Expected: 0 < tf < 1, got: %f", p1[i]);
+    }
+    return NULL;
+}
+
+err op_rollup_open(struct exec *x, const struct plan_node *node, struct op **out)
+{
+    struct op_rollup *o = op_new(x, node, sizeof *o, rollup_next, rollup_close);
+    *out = &o->op;
+    const struct plan_window *w = window_of(o);
+    o->code = (enum rollup_code)node->fn->code;
+    o->fn = rollup_function(o->code);
+    o->lo = arena_alloc(x->arena, (o->op.n + 1) * sizeof *o->lo);
+    o->hi = arena_alloc(x->arena, (o->op.n + 1) * sizeof *o->hi);
+    o->in = (struct rollup_in){.lo = o->lo,
+                               .hi = o->hi,
+                               .n_steps = o->op.n,
+                               .end = (w->has_at ? w->at : node->grid.start) - w->offset,
+                               .end_step = w->has_at ? 0 : node->grid.step,
+                               .range = w->range,
+                               .grid = node->grid,
+                               .anchored = w->anchored,
+                               .smoothed = w->smoothed,
+                               .scratch = &o->scratch};
+    for (uint32_t i = 1; i < node->n_kids && i <= 2; i++) {
+        double *column;
+        TRY(exec_column(x, node->kids[i], &column));
+        o->in.param[i - 1] = column;
+    }
+    TRY(check_params(o));
+    TRY(exec_columns(x, 1, o->op.n, &o->v));
+    return source_open(x, plan_samples_of(node), &o->source);
+}

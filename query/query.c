@@ -1,0 +1,186 @@
+/*
+ * query.c: the facade: text in, JSON out.
+ *
+ * query_run is the whole path of a query: parse → plan → open operators → stream rows into JSON. All
+ * memory of a query is in its arena and its operators, and is gone when the call returns. The engine
+ * itself is constant after query_create, so any number of threads may run queries.
+ */
+#include "query/query.h"
+
+#include "query/engine.h"
+#include "query/parser.h"
+#include "query/result.h"
+#include "storage/base/alloc.h"
+#include "storage/base/env.h"
+#include "storage/base/json.h"
+#include "storage/base/limits.h"
+
+#define LOOKBACK_DEFAULT_MS (5 * 60 * 1000)
+#define TIMEOUT_DEFAULT_MS (2 * 60 * 1000)
+#define MAX_SAMPLES_DEFAULT 50000000
+#define MAX_MEMORY_DEFAULT ((size_t)256 << 20)
+#define MAX_POINTS_DEFAULT 11000
+#define SUBQUERY_STEP_DEFAULT_MS (60 * 1000)
+
+/* Of the engine without a database (tests). */
+static const struct hash_key NO_KEY;
+
+struct query_engine *query_create(const struct query_options *o)
+{
+    struct query_engine *q = mem_zalloc(sizeof *q);
+    q->o = *o;
+    if (q->o.lookback_ms == 0) q->o.lookback_ms = LOOKBACK_DEFAULT_MS;
+    if (q->o.timeout_ms == 0) q->o.timeout_ms = TIMEOUT_DEFAULT_MS;
+    if (q->o.max_samples == 0) q->o.max_samples = MAX_SAMPLES_DEFAULT;
+    if (q->o.max_memory == 0) q->o.max_memory = MAX_MEMORY_DEFAULT;
+    if (q->o.max_points == 0) q->o.max_points = MAX_POINTS_DEFAULT;
+    q->hash = o->db ? storage_hash_key(o->db) : &NO_KEY;
+    q->queries = metrics_counter(o->metrics, "varve_queries_total", "", "PromQL queries answered or failed.");
+    q->samples = metrics_counter(o->metrics, "varve_query_samples_total", "", "Samples read by PromQL queries.");
+    q->seconds = metrics_histogram(o->metrics, "varve_query_seconds", "", "Time that PromQL queries took.");
+    return q;
+}
+
+void query_destroy(struct query_engine *q)
+{
+    mem_free(q);
+}
+
+/* One query while it runs. */
+struct run {
+    struct query_engine *q;
+    const struct query_request *rq;
+    struct arena arena;
+    struct expr *expr;
+    struct plan *plan;
+    struct budget budget;
+    struct notes *notes;
+    struct exec exec;
+    bool exec_open;
+    uint64_t began_ns;
+};
+
+static uint64_t now_ns(void)
+{
+    return env_posix()->ops->mono_ns(env_posix());
+}
+
+static err check_times(const struct query_engine *q, const struct query_request *rq)
+{
+    if (rq->start_ms < LIMIT_TIME_MIN || rq->end_ms > LIMIT_TIME_MAX || rq->step_ms > LIMIT_TIME_MAX)
+        return err_new(ERR_INVALID, "time out of range");
+    if (rq->end_ms < rq->start_ms) return err_new(ERR_INVALID, "end timestamp must not be before start time");
+    if (rq->step_ms < 0)
+        return err_new(ERR_INVALID, "zero or negative query resolution step widths are not accepted. Try a positive "
+                                    "integer");
+    if (rq->step_ms == 0 || (rq->end_ms - rq->start_ms) / rq->step_ms < q->o.max_points) return NULL;
+    int64_t least = (rq->end_ms - rq->start_ms) / q->o.max_points + 1;
+    return err_new(ERR_INVALID,
+                   "exceeded maximum resolution of %u points per timeseries (--query.max-points); the smallest step "
+                   "that passes is %.10g s",
+                   q->o.max_points, (double)least / 1000);
+}
+
+static err check_type(const struct run *r)
+{
+    enum value_type t = r->expr->type;
+    if (r->rq->step_ms == 0 || t == TYPE_VECTOR || t == TYPE_SCALAR) return NULL;
+    return err_new(ERR_INVALID, "invalid expression type \"%s\" for range query, must be Scalar or instant Vector",
+                   value_type_name(t));
+}
+
+static err prepare(struct run *r)
+{
+    const struct query_request *rq = r->rq;
+    const struct query_options *o = &r->q->o;
+    TRY(check_times(r->q, rq));
+    TRY(promql_parse(rq->text, o->experimental, &r->arena, &r->expr));
+    TRY(check_type(r));
+    struct plan_request p = {.start_ms = rq->start_ms,
+                             .end_ms = rq->end_ms,
+                             .step_ms = rq->step_ms,
+                             .lookback_ms = rq->lookback_ms ? rq->lookback_ms : o->lookback_ms,
+                             .default_subquery_step_ms = SUBQUERY_STEP_DEFAULT_MS,
+                             .max_steps = o->max_samples};
+    TRY(plan_build(r->expr, &p, &r->arena, &r->plan));
+    exec_init(&r->exec, o->db, r->q->hash, r->plan, &r->arena, &r->budget, r->notes);
+    r->exec_open = true;
+    return NULL;
+}
+
+static err put_result(struct run *r, struct buf *out, bool *truncated)
+{
+    const struct plan_node *root = r->plan->root;
+    uint64_t limit = r->rq->limit;
+    if (root->kind == PLAN_STRING) {
+        result_string(r->plan->start, root->string, out);
+        return NULL;
+    }
+    if (root->kind == PLAN_SAMPLES) {
+        struct source *s;
+        TRY(source_open(&r->exec, root, &s));
+        return result_samples(s, limit, out, truncated);
+    }
+    if (root->type == TYPE_SCALAR && r->rq->step_ms == 0) {
+        double *column;
+        TRY(exec_column(&r->exec, root, &column));
+        result_scalar(r->plan->start, column[0], out);
+        return NULL;
+    }
+    struct op *op;
+    TRY(exec_open(&r->exec, root, &op));
+    if (r->rq->step_ms == 0) return result_vector(op, limit, out, truncated);
+    return result_matrix(op, limit, out, truncated);
+}
+
+static void put_stats(const struct run *r, struct buf *out)
+{
+    double seconds = (double)(now_ns() - r->began_ns) / 1e9;
+    struct json j;
+    buf_str(out, STR(",\"stats\":"));
+    json_init(&j, out);
+    json_object(&j);
+    json_key(&j, "timings");
+    json_object(&j);
+    json_key(&j, "evalTotalTime");
+    json_double(&j, seconds);
+    json_key(&j, "execTotalTime");
+    json_double(&j, seconds);
+    json_object_end(&j);
+    json_key(&j, "samples");
+    json_object(&j);
+    json_key(&j, "totalQueryableSamples");
+    json_u64(&j, atomic_load(&r->budget.read));
+    json_key(&j, "peakSamples");
+    json_u64(&j, atomic_load(&r->budget.peak));
+    json_object_end(&j);
+    json_object_end(&j);
+}
+
+static err run(struct run *r, struct buf *out)
+{
+    bool truncated = false;
+    TRY(prepare(r));
+    TRY(put_result(r, out, &truncated));
+    if (truncated) notes_plain(r->notes, "results truncated due to limit");
+    if (r->rq->stats) put_stats(r, out);
+    buf_u8(out, '}');
+    return buf_status(out, "the answer");
+}
+
+err query_run(struct query_engine *q, const struct query_request *rq, struct buf *out, struct query_notes *notes)
+{
+    struct run r = {.q = q, .rq = rq, .notes = notes_create(rq->text), .began_ns = now_ns()};
+    int64_t timeout = rq->timeout_ms > 0 && rq->timeout_ms < q->o.timeout_ms ? rq->timeout_ms : q->o.timeout_ms;
+    budget_init(&r.budget, timeout, q->o.max_samples, q->o.max_memory, rq->canceled);
+    err e = run(&r, out);
+    notes_take(r.notes, notes);
+    if (r.exec_open) exec_deinit(&r.exec);
+    expr_deinit(r.expr);
+    arena_deinit(&r.arena);
+    notes_destroy(r.notes);
+    counter_inc(q->queries);
+    counter_add(q->samples, atomic_load(&r.budget.read));
+    histogram_observe(q->seconds, (double)(now_ns() - r.began_ns) / 1e9);
+    return e;
+}

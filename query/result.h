@@ -1,0 +1,22 @@
+/*
+ * result.h: from an operator's rows to the JSON of the Prometheus API.
+ */
+#ifndef VARVE_QUERY_RESULT_H
+#define VARVE_QUERY_RESULT_H
+
+#include "query/source.h"
+
+/* Each appends {"resultType":...,"result":... without the closing brace: members may follow. limit: series at most, 0 =
+ * all; *truncated tells if some are missing. */
+
+/* An instant query's vector, in the order of the rows. */
+err result_vector(struct op *op, uint64_t limit, struct buf *out, bool *truncated) __attribute__((warn_unused_result));
+/* A range query's vector or scalar: series sorted by labels. */
+err result_matrix(struct op *op, uint64_t limit, struct buf *out, bool *truncated) __attribute__((warn_unused_result));
+/* An instant query's range vector: the samples themselves. */
+err result_samples(struct source *s, uint64_t limit, struct buf *out, bool *truncated)
+    __attribute__((warn_unused_result));
+void result_scalar(int64_t ms, double v, struct buf *out);
+void result_string(int64_t ms, str s, struct buf *out);
+
+#endif

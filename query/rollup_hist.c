@@ -1,0 +1,373 @@
+/*
+ * rollup_hist.c: range functions over series that hold native histograms, alone or beside floats.
+ *
+ * Window by window: such series are few, and adding histograms costs far more than finding the window.
+ * A series is split once into its floats and its histograms; a window is a range of each. What a
+ * function makes of a mix is the function's own matter (Prometheus documentation, "functions"): some
+ * refuse it with a warning, some ignore the histograms with an info, some take both.
+ */
+#include "query/rollup_hist.h"
+
+#include <math.h>
+
+struct mixed {
+    enum rollup_code code;
+    const struct rollup_in *in;
+    const struct rollup_notes *notes;
+    struct arena *keep; /* what lives as long as the row */
+    struct arena *a;    /* scratch of one window */
+    /* the series */
+    const struct series *s;
+    int64_t *ft, *ht;
+    double *fv;
+    struct hist **hh;
+    uint32_t *floats_before; /* [k]: floats among the first k samples */
+    /* the window */
+    uint32_t step, lo, hi; /* of all samples */
+    uint32_t f, nf, h, nh; /* first and number of floats and of histograms */
+    /* its result */
+    double v;
+    struct hist *result;
+};
+
+static str metric_of(const struct mixed *m)
+{
+    str name = {0};
+    err e = row_name(m->notes->labels, &name);
+    err_free(e);
+    return name;
+}
+
+static bool is_reset_hint(const struct hist *h, enum hist_reset hint)
+{
+    return h->reset_hint == hint;
+}
+
+static void note_kinds(struct mixed *m, const struct hist *h, bool counter)
+{
+    if (counter && is_reset_hint(h, HIST_RESET_GAUGE)) note_not_counter(m->notes->notes, m->notes->at, metric_of(m));
+}
+
+/* ---- rates ----------------------------------------------------------------------------------------------- */
+
+static err refuse_schemas(struct mixed *m)
+{
+    note_mixed_schemas(m->notes->notes, m->notes->at, metric_of(m));
+    return NULL;
+}
+
+static void note_reconciled(struct mixed *m, struct hist_outcome o, const char *operation)
+{
+    if (o.reconciled) note_bounds_reconciled(m->notes->notes, m->notes->at, operation);
+}
+
+/* What counts as the first histogram: nothing but its layout if a reset follows it at once. */
+static const struct hist *first_of(struct mixed *m, struct hist **h, bool counter)
+{
+    if (!counter || !hist_detect_reset(h[1], h[0], m->a)) return h[0];
+    struct hist *empty = arena_zalloc(m->a, sizeof *empty);
+    empty->schema = h[1]->schema;
+    empty->custom = h[1]->custom;
+    empty->n_custom = h[1]->n_custom;
+    return empty;
+}
+
+/* last - first, plus what was lost in resets; *out stays NULL if there is no answer. */
+static err increase_of(struct mixed *m, bool counter, struct hist **out)
+{
+    struct hist **h = m->hh + m->h;
+    uint32_t n = m->nh;
+    const struct hist *first = first_of(m, h, counter), *last = h[n - 1];
+    note_kinds(m, h[0], counter);
+    note_kinds(m, last, counter);
+    if (hist_is_custom(last) != hist_is_custom(first)) return refuse_schemas(m);
+    int32_t schema = last->schema < first->schema ? last->schema : first->schema;
+    for (uint32_t i = 1; counter && i + 1 < n; i++) {
+        note_kinds(m, h[i], counter);
+        if (hist_is_custom(h[i]) != hist_is_custom(first)) return refuse_schemas(m);
+        if (h[i]->schema < schema) schema = h[i]->schema;
+    }
+    struct hist *sum = hist_to_schema(last, schema, m->a);
+    note_reconciled(m, hist_sub(sum, first, m->a), "subtraction");
+    const struct hist *prev = first;
+    for (uint32_t i = 1; counter && i < n; i++) {
+        if (hist_detect_reset(h[i], prev, m->a)) note_reconciled(m, hist_add(sum, prev, m->a), "addition");
+        prev = h[i];
+    }
+    if (!counter && (!is_reset_hint(h[0], HIST_RESET_GAUGE) || !is_reset_hint(last, HIST_RESET_GAUGE)))
+        note_not_gauge(m->notes->notes, m->notes->at, metric_of(m));
+    sum->reset_hint = HIST_RESET_GAUGE;
+    hist_compact(sum, m->a);
+    *out = sum;
+    return NULL;
+}
+
+static err hist_rate(struct mixed *m)
+{
+    bool counter = m->code != ROLLUP_DELTA;
+    struct hist *sum = NULL;
+    if (m->nh < 2) return NULL;
+    TRY(increase_of(m, counter, &sum));
+    if (!sum) return NULL;
+    int64_t end = m->in->end + (int64_t)m->step * m->in->end_step;
+    struct rate_span span = {m->ht[m->h], m->ht[m->h + m->nh - 1], m->nh, end - m->in->range, end};
+    hist_mul(sum, rate_factor(&span, m->hh[m->h]->count, sum->count, counter, m->code == ROLLUP_RATE));
+    m->result = sum;
+    return NULL;
+}
+
+/* irate, idelta: the last two samples, whatever they are. */
+static err instant_rate(struct mixed *m)
+{
+    if (m->hi - m->lo < 2) return NULL;
+    struct hist *x = m->s->h[m->hi - 2], *y = m->s->h[m->hi - 1];
+    bool rate = m->code == ROLLUP_IRATE;
+    if (!x != !y) {
+        note_mixed_range(m->notes->notes, m->notes->at, metric_of(m));
+        return NULL;
+    }
+    if (!x) {
+        m->v = rollup_one(m->code, m->in, m->step, m->s->t + m->hi - 2, m->s->v + m->hi - 2, 2);
+        return NULL;
+    }
+    bool gauges = is_reset_hint(x, HIST_RESET_GAUGE) && is_reset_hint(y, HIST_RESET_GAUGE);
+    bool any_gauge = is_reset_hint(x, HIST_RESET_GAUGE) || is_reset_hint(y, HIST_RESET_GAUGE);
+    if (rate && any_gauge) note_not_counter(m->notes->notes, m->notes->at, metric_of(m));
+    if (!rate && !gauges) note_not_gauge(m->notes->notes, m->notes->at, metric_of(m));
+    struct hist *result = hist_copy(m->a, y);
+    if (!rate || !hist_detect_reset(y, x, m->a)) {
+        struct hist_outcome o = hist_sub(result, x, m->a);
+        if (o.incompatible) return refuse_schemas(m);
+        note_reconciled(m, o, "subtraction");
+    }
+    result->reset_hint = HIST_RESET_GAUGE;
+    hist_compact(result, m->a);
+    if (rate) hist_div(result, (double)(m->s->t[m->hi - 1] - m->s->t[m->hi - 2]) / 1000);
+    m->result = result;
+    return NULL;
+}
+
+/* ---- sums --------------------------------------------------------------------------------------------------- */
+
+struct running {
+    struct hist *sum, *comp;
+    bool means; /* sum is a mean */
+    bool reset, no_reset, reconciled, incompatible;
+};
+
+static void run_add(struct mixed *m, struct running *r, const struct hist *h)
+{
+    struct hist_outcome o = hist_kahan_add(r->sum, h, &r->comp, m->a);
+    r->reconciled = r->reconciled || o.reconciled;
+    r->incompatible = r->incompatible || o.incompatible;
+}
+
+/* The n-th term of a mean. Sums are tried first, on a copy that is dropped if it overflows. */
+static void run_mean(struct mixed *m, struct running *r, const struct hist *h, double n)
+{
+    if (!r->means) {
+        struct running tried = *r;
+        tried.sum = hist_copy(m->a, r->sum);
+        tried.comp = r->comp ? hist_copy(m->a, r->comp) : NULL;
+        run_add(m, &tried, h);
+        if (tried.incompatible || !hist_has_overflow(tried.sum)) {
+            *r = tried;
+            return;
+        }
+        r->means = true;
+        hist_div(r->sum, n - 1);
+        if (r->comp) hist_div(r->comp, n - 1);
+    }
+    double q = (n - 1) / n;
+    hist_mul(r->sum, q);
+    if (r->comp) hist_mul(r->comp, q);
+    struct hist *part = hist_copy(m->a, h);
+    hist_div(part, n);
+    run_add(m, r, part);
+}
+
+static void track_hint(struct running *r, const struct hist *h)
+{
+    r->reset = r->reset || is_reset_hint(h, HIST_RESET_YES);
+    r->no_reset = r->no_reset || is_reset_hint(h, HIST_RESET_NO);
+}
+
+static err hist_sum(struct mixed *m)
+{
+    bool avg = m->code == ROLLUP_AVG;
+    struct running r = {.sum = hist_copy(m->a, m->hh[m->h])};
+    track_hint(&r, r.sum);
+    for (uint32_t i = 1; i < m->nh && !r.incompatible; i++) {
+        const struct hist *h = m->hh[m->h + i];
+        track_hint(&r, h);
+        if (avg)
+            run_mean(m, &r, h, i + 1);
+        else
+            run_add(m, &r, h);
+    }
+    if (r.reset && r.no_reset) note_reset_collision(m->notes->notes, m->notes->at, "aggregation");
+    if (r.reconciled) note_bounds_reconciled(m->notes->notes, m->notes->at, "aggregation");
+    if (r.incompatible) return refuse_schemas(m);
+    if (avg && !r.means) {
+        hist_div(r.sum, m->nh);
+        if (r.comp) hist_div(r.comp, m->nh);
+    }
+    if (r.comp) hist_add(r.sum, r.comp, m->a);
+    m->result = r.sum;
+    return NULL;
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------------- */
+
+/* The float function over the window's floats. */
+static void floats_only(struct mixed *m)
+{
+    struct rollup_in in = *m->in;
+    uint32_t lo = m->f, hi = m->f + m->nf;
+    in.t = m->ft;
+    in.v = m->fv;
+    in.n = hi;
+    in.lo = &lo;
+    in.hi = &hi;
+    in.n_steps = 1;
+    in.end += (int64_t)m->step * in.end_step;
+    in.grid.start = grid_time(&in.grid, m->step);
+    for (size_t i = 0; i < ARRAY_LEN(in.param); i++)
+        if (in.param[i]) in.param[i] += m->step;
+    rollup_function(m->code)(&in, &m->v);
+}
+
+static bool differs(const struct mixed *m, uint32_t k)
+{
+    struct hist *x = m->s->h[k - 1], *y = m->s->h[k];
+    if (!x != !y) return true;
+    if (x) return m->code == ROLLUP_RESETS ? hist_detect_reset(y, x, m->a) : !hist_equal(y, x);
+    double a = m->s->v[k - 1], b = m->s->v[k];
+    return m->code == ROLLUP_RESETS ? b < a : b != a && !(isnan(a) && isnan(b));
+}
+
+static void transitions(struct mixed *m)
+{
+    m->v = 0;
+    for (uint32_t k = m->lo + 1; k < m->hi; k++)
+        m->v += differs(m, k);
+}
+
+/* first_over_time, last_over_time */
+static void pick(struct mixed *m, uint32_t k)
+{
+    if (m->s->h[k])
+        m->result = hist_copy(m->a, m->s->h[k]);
+    else
+        m->v = m->s->v[k];
+}
+
+/* Functions of floats alone: histograms beside them are ignored, which is said. */
+static void ignore_hists(struct mixed *m)
+{
+    if (m->nf > 0 && m->nh > 0) note_ignored_in_range(m->notes->notes, m->notes->at, metric_of(m));
+    if (m->nf > 0) floats_only(m);
+}
+
+static err refuse_mix(struct mixed *m, err (*of_hists)(struct mixed *))
+{
+    if (m->nf > 0 && m->nh > 0) {
+        note_mixed_range(m->notes->notes, m->notes->at, metric_of(m));
+        return NULL;
+    }
+    if (m->nh > 0) return of_hists(m);
+    floats_only(m);
+    return NULL;
+}
+
+static err roll_window(struct mixed *m)
+{
+    switch (m->code) {
+    case ROLLUP_RATE:
+    case ROLLUP_INCREASE:
+    case ROLLUP_DELTA:
+        return refuse_mix(m, hist_rate);
+    case ROLLUP_SUM:
+    case ROLLUP_AVG:
+        return refuse_mix(m, hist_sum);
+    case ROLLUP_IRATE:
+    case ROLLUP_IDELTA:
+        return instant_rate(m);
+    case ROLLUP_CHANGES:
+    case ROLLUP_RESETS:
+        transitions(m);
+        return NULL;
+    case ROLLUP_COUNT:
+        m->v = m->hi - m->lo;
+        return NULL;
+    case ROLLUP_PRESENT:
+        m->v = 1;
+        return NULL;
+    case ROLLUP_FIRST:
+        pick(m, m->lo);
+        return NULL;
+    case ROLLUP_LAST:
+        pick(m, m->hi - 1);
+        return NULL;
+    case ROLLUP_TS_OF_FIRST:
+        m->v = (double)m->s->t[m->lo] / 1000;
+        return NULL;
+    case ROLLUP_TS_OF_LAST:
+        m->v = (double)m->s->t[m->hi - 1] / 1000;
+        return NULL;
+    default:
+        ignore_hists(m);
+        return NULL;
+    }
+}
+
+static void split(struct mixed *m)
+{
+    size_t n = m->s->n;
+    m->ft = arena_alloc(m->keep, (n + 1) * sizeof *m->ft);
+    m->ht = arena_alloc(m->keep, (n + 1) * sizeof *m->ht);
+    m->fv = arena_alloc(m->keep, (n + 1) * sizeof *m->fv);
+    m->hh = arena_alloc(m->keep, (n + 1) * sizeof *m->hh);
+    m->floats_before = arena_alloc(m->keep, (n + 1) * sizeof *m->floats_before);
+    uint32_t floats = 0;
+    for (size_t k = 0; k < n; k++) {
+        m->floats_before[k] = floats;
+        if (m->s->h[k]) {
+            m->hh[k - floats] = m->s->h[k];
+            m->ht[k - floats] = m->s->t[k];
+        } else {
+            m->fv[floats] = m->s->v[k];
+            m->ft[floats++] = m->s->t[k];
+        }
+    }
+    m->floats_before[n] = floats;
+}
+
+err rollup_mixed(enum rollup_code code, const struct rollup_in *in, const struct series *s,
+                 const struct rollup_notes *notes, struct arena *a, double *out, struct hist **hists)
+{
+    if (in->anchored || in->smoothed)
+        return err_new(ERR_EXECUTION, "smoothed and anchored modifiers do not work with native histograms");
+    struct arena scratch = {0};
+    struct mixed m = {.code = code, .in = in, .notes = notes, .keep = a, .a = &scratch, .s = s};
+    err e = NULL;
+    split(&m);
+    for (uint32_t i = 0; i < in->n_steps; i++) {
+        m.step = i;
+        m.lo = in->lo[i];
+        m.hi = in->hi[i];
+        m.f = m.floats_before[m.lo];
+        m.nf = m.floats_before[m.hi] - m.f;
+        m.h = m.lo - m.f;
+        m.nh = m.hi - m.lo - m.nf;
+        m.v = no_sample();
+        m.result = NULL;
+        if (m.hi > m.lo) TRY_OUT(roll_window(&m));
+        out[i] = m.v;
+        hists[i] = m.result ? hist_copy(a, m.result) : NULL;
+        arena_reset(&scratch);
+    }
+out:
+    arena_deinit(&scratch);
+    return e;
+}

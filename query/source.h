@@ -1,0 +1,34 @@
+/*
+ * source.h: series of raw samples for range functions: from storage (op_select.c) or from a subquery
+ * (op_subquery.c).
+ *
+ * A source yields one series at a time, stale markers removed; its memory lives until the next call.
+ */
+#ifndef VARVE_QUERY_SOURCE_H
+#define VARVE_QUERY_SOURCE_H
+
+#include "query/exec.h"
+
+/* Samples of one series, increasing in time. */
+struct series {
+    const int64_t *t;
+    const double *v; /* undefined where h[i] is set */
+    struct hist **h; /* NULL: floats only */
+    size_t n;
+    struct row labels; /* its columns are unused: labels and drop_name */
+};
+
+struct source {
+    err (*next)(struct source *s, struct series *out, bool *more);
+    struct op *op; /* whose scratch and life it shares */
+};
+
+/* Of a PLAN_SAMPLES node. */
+err source_open(struct exec *x, const struct plan_node *samples, struct source **out)
+    __attribute__((warn_unused_result));
+err source_select_open(struct exec *x, const struct plan_node *samples, struct source **out)
+    __attribute__((warn_unused_result));
+err source_subquery_open(struct exec *x, const struct plan_node *samples, struct source **out)
+    __attribute__((warn_unused_result));
+
+#endif
