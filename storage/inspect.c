@@ -122,6 +122,7 @@ err storage_verify(struct env *env, const char *path, struct buf *out, uint64_t 
         e = NULL;
     }
     snprintf(name, sizeof name, "%s/MANIFEST", path);
+    if (e == NULL && m.generation > 0) e = manifest_verify(env, path);
     fault_err(&v, name, e);
     snprintf(name, sizeof name, "%s/IDENTITY", path);
     fault_err(&v, name, identity_open(env, path, false, &key));

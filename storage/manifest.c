@@ -99,17 +99,20 @@ err manifest_write(struct env *env, const char *dir, const struct manifest *m)
     for (size_t i = 0; i < m->n_tombstones; i++)
         tombstone_encode(m->tombstones[i], &b);
     buf_u64(&b, checksum64(b.data, b.n));
+    size_t copy = b.n;
+    buf_reserve(&b, copy); /* else the bytes to be copied could move */
+    buf_put(&b, b.data, copy);
     err e = replace_file(env, dir, "MANIFEST", "MANIFEST.prev", &b);
     buf_deinit(&b);
     return err_wrap(e, "writing the manifest");
 }
 
-static err decode(const struct buf *b, struct manifest *m)
+static err decode(const uint8_t *p, size_t bytes, struct manifest *m)
 {
-    if (b->n < sizeof MAGIC + 12 || memcmp(b->data, MAGIC, sizeof MAGIC) != 0) return err_corrupt("not a manifest");
-    struct cursor sum = cursor_of(b->data + b->n - 8, 8);
-    if (cursor_u64(&sum) != checksum64(b->data, b->n - 8)) return err_corrupt("checksum mismatch");
-    struct cursor c = cursor_of(b->data + sizeof MAGIC, b->n - sizeof MAGIC - 8);
+    if (bytes < sizeof MAGIC + 12 || memcmp(p, MAGIC, sizeof MAGIC) != 0) return err_corrupt("not a manifest");
+    struct cursor sum = cursor_of(p + bytes - 8, 8);
+    if (cursor_u64(&sum) != checksum64(p, bytes - 8)) return err_corrupt("checksum mismatch");
+    struct cursor c = cursor_of(p + sizeof MAGIC, bytes - sizeof MAGIC - 8);
     uint32_t version = cursor_u32(&c);
     if (version != MANIFEST_VERSION)
         return err_new(ERR_UNSUPPORTED, "version %u, this server knows %d", version, MANIFEST_VERSION);
@@ -131,6 +134,22 @@ static err decode(const struct buf *b, struct manifest *m)
     return c.failed || cursor_left(&c) > 0 ? err_corrupt("malformed") : NULL;
 }
 
+/* The first copy, or the second one if that is damaged. */
+static err decode_copies(const struct buf *b, struct manifest *m)
+{
+    size_t copy = b->n / 2;
+    err e = decode(b->data, copy, m);
+    if (err_code(e) != ERR_CORRUPT) return e;
+    manifest_deinit(m);
+    err second = decode(b->data + copy, copy, m);
+    if (err_code(second) == ERR_CORRUPT) {
+        err_free(second);
+        return e;
+    }
+    err_free(e);
+    return second;
+}
+
 err manifest_read(struct env *env, const char *dir, const char *name, struct manifest *m)
 {
     *m = (struct manifest){0};
@@ -138,7 +157,19 @@ err manifest_read(struct env *env, const char *dir, const char *name, struct man
     snprintf(path, sizeof path, "%s/%s", dir, name);
     struct buf b = {0};
     err e = read_whole(env, path, MANIFEST_BYTES_MAX, &b);
-    if (e == NULL) e = err_wrap(decode(&b, m), "%s", path);
+    if (e == NULL) e = err_wrap(decode_copies(&b, m), "%s", path);
+    buf_deinit(&b);
+    return e;
+}
+
+err manifest_verify(struct env *env, const char *dir)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/MANIFEST", dir);
+    struct buf b = {0};
+    err e = read_whole(env, path, MANIFEST_BYTES_MAX, &b);
+    if (e == NULL && (b.n % 2 != 0 || memcmp(b.data, b.data + b.n / 2, b.n / 2) != 0))
+        e = err_corrupt("its two copies differ");
     buf_deinit(&b);
     return e;
 }

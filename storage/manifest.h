@@ -10,6 +10,7 @@
  *              varint samples, series, blocks, bytes, clean_seq
  *     n deletes, each as tombstone.c writes it
  *   last 8 bytes: XXH3-64 of all before
+ *   then all of that once more: damage to one copy costs nothing, above all no delete
  *
  * The file IDENTITY holds the hash key, written once:  0 "VRVIDN01"  8 u32 version  12 key (192)  204 XXH3-64.
  */
@@ -43,6 +44,8 @@ err manifest_write(struct env *env, const char *dir, const struct manifest *m) _
  * manifest_deinit. */
 err manifest_read(struct env *env, const char *dir, const char *name, struct manifest *m)
     __attribute__((warn_unused_result));
+/* ERR_CORRUPT if either copy in MANIFEST is damaged (manifest_read is content with one). */
+err manifest_verify(struct env *env, const char *dir) __attribute__((warn_unused_result));
 void manifest_deinit(struct manifest *m);
 void manifest_print(const struct manifest *m, struct buf *out);
 
