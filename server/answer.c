@@ -158,6 +158,7 @@ static bool takes_gzip(str header)
     while (header.n > 0) {
         str weight = next_item(&header, ',');
         str name = next_item(&weight, ';');
+        weight = trim(weight);
         bool gzip = name.n == 4 && strncasecmp(name.p, "gzip", 4) == 0;
         if (!gzip && !str_eq(name, STR("*"))) continue;
         double q = 1;

@@ -19,6 +19,7 @@ struct config {
     const char *cors_origin;
     int compression; /* enum config_compression */
     uint64_t web_threads;
+    int64_t head_timeout_ms, body_timeout_ms, idle_timeout_ms;
     /* storage */
     const char *storage_path;
     int64_t retention_ms; /* 0 = unlimited */

@@ -27,10 +27,8 @@ struct sending {
     char head[WIRE_HEAD_MAX];
 };
 
-static const uint64_t timeouts_ms[CONN_CLOSING] = {
-    [CONN_IDLE] = 120000, [CONN_HEAD] = 10000,  [CONN_BODY] = 30000,
-    [CONN_BUSY] = 0,      [CONN_WRITE] = 60000, [CONN_LINGER] = 2000,
-};
+#define WRITE_TIMEOUT_MS 60000 /* without the socket taking anything */
+#define LINGER_TIMEOUT_MS 2000
 
 static void feed_ahead(struct conn *c);
 static void stream_next(struct conn *c);
@@ -535,9 +533,29 @@ void conn_accept(struct conns *cs, uv_stream_t *listener)
     if (uv_read_start((uv_stream_t *)&c->tcp, on_room, on_read) != 0) conn_close(c);
 }
 
+/* 0: none. One for all connections in the state, see conn_list. */
+static uint64_t timeout_of(const struct conn *c)
+{
+    const struct config *config = c->set->server->config;
+    switch (c->state) {
+    case CONN_IDLE:
+        return (uint64_t)config->idle_timeout_ms;
+    case CONN_HEAD:
+        return (uint64_t)config->head_timeout_ms;
+    case CONN_BODY:
+        return (uint64_t)config->body_timeout_ms;
+    case CONN_WRITE:
+        return WRITE_TIMEOUT_MS;
+    case CONN_LINGER:
+        return LINGER_TIMEOUT_MS;
+    default:
+        return 0;
+    }
+}
+
 void conn_expire(struct conn *c, uint64_t now)
 {
-    uint64_t timeout = timeouts_ms[c->state];
+    uint64_t timeout = timeout_of(c);
     if (timeout == 0 || now - c->since < timeout) return;
     if (c->state == CONN_WRITE) {
         size_t left = uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp);

@@ -83,7 +83,7 @@ static int refuse(struct http_reader *r, int status, const char *reason)
     r->event = READ_BAD;
     r->status = status;
     r->reason = reason;
-    return 1;
+    return -1; /* 1 and 2 have meanings of their own at the end of the head */
 }
 
 static int on_url(http_parser *p, const char *at, size_t n)

@@ -9,7 +9,6 @@
 #include "server/self.h"
 
 #include <stdio.h>
-#include <uv.h>
 
 #include "server/machine.h"
 #include "server/route.h"
