@@ -124,6 +124,14 @@ bool postings_is_empty(const struct postings *p)
     return roaring_bitmap_is_empty(p->r);
 }
 
+bool postings_bounds(const struct postings *p, uint32_t *from, uint32_t *to)
+{
+    if (roaring_bitmap_is_empty(p->r)) return false;
+    *from = roaring_bitmap_minimum(p->r);
+    *to = roaring_bitmap_maximum(p->r);
+    return true;
+}
+
 size_t postings_list(const struct postings *p, uint32_t *out, size_t n)
 {
     roaring_uint32_iterator_t it;
@@ -258,16 +266,22 @@ void postings_encode(const struct postings *p, struct buf *out)
 
 /* ---- decoding ----------------------------------------------------------------------------------------------- */
 
-static bool decode_list(const uint8_t *p, const uint8_t *end, uint32_t limit, roaring_bitmap_t *into)
+/* What a decoder is asked for: members below limit, of which only those in [from, to] are wanted. */
+struct wanted {
+    uint32_t limit, from, to;
+};
+
+static bool decode_list(const uint8_t *p, const uint8_t *end, const struct wanted *w, roaring_bitmap_t *into)
 {
     uint32_t ids[256];
     size_t n = 0;
     uint64_t next = 0, gap;
-    while (p < end) {
+    while (p < end && next <= w->to) {
         p = varint_get(p, end, &gap);
-        if (p == NULL || gap >= limit || next + gap >= limit) return false;
-        ids[n++] = (uint32_t)(next + gap);
+        if (p == NULL || gap >= w->limit || next + gap >= w->limit) return false;
         next += gap + 1;
+        ids[n] = (uint32_t)(next - 1);
+        n += ids[n] >= w->from;
         if (n == ARRAY_LEN(ids)) {
             roaring_bitmap_add_many(into, n, ids);
             n = 0;
@@ -277,16 +291,16 @@ static bool decode_list(const uint8_t *p, const uint8_t *end, uint32_t limit, ro
     return true;
 }
 
-static bool decode_runs(const uint8_t *p, const uint8_t *end, uint32_t limit, roaring_bitmap_t *into)
+static bool decode_runs(const uint8_t *p, const uint8_t *end, const struct wanted *w, roaring_bitmap_t *into)
 {
     uint64_t next = 0, gap, length;
-    while (p < end) {
+    while (p < end && next <= w->to) {
         p = varint_get(p, end, &gap);
         if (p == NULL) return false;
         p = varint_get(p, end, &length);
-        if (p == NULL || gap >= limit || length >= limit || next + gap + length >= limit) return false;
+        if (p == NULL || gap >= w->limit || length >= w->limit || next + gap + length >= w->limit) return false;
         next += gap;
-        roaring_bitmap_add_range_closed(into, (uint32_t)next, (uint32_t)(next + length));
+        if (next + length >= w->from) roaring_bitmap_add_range_closed(into, (uint32_t)next, (uint32_t)(next + length));
         next += length + 1;
     }
     return true;
@@ -363,25 +377,26 @@ static bool check_roaring(const uint8_t *bytes, size_t n)
     return !c.failed && cursor_left(&c) == 0;
 }
 
-static bool decode_roaring(const uint8_t *p, const uint8_t *end, uint32_t limit, roaring_bitmap_t *into)
+static bool decode_roaring(const uint8_t *p, const uint8_t *end, const struct wanted *w, roaring_bitmap_t *into)
 {
     size_t n = (size_t)(end - p);
     if (!check_roaring(p, n)) return false;
     roaring_bitmap_t *r = roaring_bitmap_portable_deserialize_safe((const char *)p, n);
     if (r == NULL) return false;
-    bool ok = roaring_bitmap_maximum(r) < limit;
+    bool ok = roaring_bitmap_maximum(r) < w->limit;
     if (ok) roaring_bitmap_or_inplace(into, r);
     roaring_bitmap_free(r);
     return ok;
 }
 
-err postings_decode_or(str bytes, uint32_t limit, struct postings *into)
+err postings_decode_or(str bytes, uint32_t limit, uint32_t from, uint32_t to, struct postings *into)
 {
     const uint8_t *p = (const uint8_t *)bytes.p, *end = p + bytes.n;
+    struct wanted w = {limit, from, to};
     if (bytes.n == 0) return err_corrupt("postings: no bytes");
-    bool ok = *p == TAG_LIST      ? decode_list(p + 1, end, limit, into->r)
-              : *p == TAG_RUNS    ? decode_runs(p + 1, end, limit, into->r)
-              : *p == TAG_ROARING ? decode_roaring(p + 1, end, limit, into->r)
+    bool ok = *p == TAG_LIST      ? decode_list(p + 1, end, &w, into->r)
+              : *p == TAG_RUNS    ? decode_runs(p + 1, end, &w, into->r)
+              : *p == TAG_ROARING ? decode_roaring(p + 1, end, &w, into->r)
                                   : false;
     return ok ? NULL : err_corrupt("postings: malformed set of %zu bytes, tag %u", bytes.n, (unsigned)*p);
 }
@@ -389,7 +404,7 @@ err postings_decode_or(str bytes, uint32_t limit, struct postings *into)
 err postings_decode(str bytes, uint32_t limit, struct postings **out)
 {
     struct postings *p = postings_create();
-    err e = postings_decode_or(bytes, limit, p);
+    err e = postings_decode_or(bytes, limit, 0, UINT32_MAX, p);
     if (e != NULL) {
         postings_destroy(p);
         return e;

@@ -37,7 +37,11 @@ void postings_encode_list(const uint32_t *ids, size_t n, struct buf *out);
 void postings_encode_runs(const uint32_t *runs, size_t n, struct buf *out);
 /* ERR_CORRUPT on malformed bytes or a member >= limit. */
 err postings_decode(str bytes, uint32_t limit, struct postings **out) __attribute__((warn_unused_result));
-/* Adds the members of encoded bytes to a set. On failure some may have been added. */
-err postings_decode_or(str bytes, uint32_t limit, struct postings *into) __attribute__((warn_unused_result));
+/* Adds the members of encoded bytes to a set; those outside [from, to] may be left out. On failure some may have been
+ * added. */
+err postings_decode_or(str bytes, uint32_t limit, uint32_t from, uint32_t to, struct postings *into)
+    __attribute__((warn_unused_result));
+/* Least and greatest member; false if there is none. */
+bool postings_bounds(const struct postings *p, uint32_t *from, uint32_t *to);
 
 #endif
