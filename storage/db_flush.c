@@ -35,7 +35,7 @@ static bool registry_is_stale(const struct db *db)
 void db_turn_over(struct db *db, uint64_t *seq)
 {
     pthread_mutex_lock(&db->append_lock);
-    if (seq != NULL) *seq = db->seq;
+    if (seq != NULL) *seq = ++db->seq;
     if (!head_is_empty(db->head)) {
         if (registry_is_stale(db)) {
             registry_unref(db->registry);
@@ -273,16 +273,17 @@ err storage_flush(struct db *db)
 
 err storage_delete(struct db *db, const struct matcher *m, size_t n, int64_t t_min, int64_t t_max)
 {
-    /* What was written so far goes to parts first: then the write number alone tells what the delete holds for. */
+    /* What was written so far goes to parts first: then the write number alone tells what the delete holds for. The
+     * number is the delete's own, else one that a merge has applied already could hide the next. Until the delete is
+     * in the view no later write may get to a part: merged with an earlier one, it would outlive the delete. */
     uint64_t seq;
+    struct tombstone *t = NULL;
     pthread_mutex_lock(&db->flush_lock);
     db_turn_over(db, &seq);
     err e = db_flush_frozen(db);
+    if (e == NULL) e = tombstone_create(seq, t_min, t_max, m, n, &t);
+    if (e == NULL) e = db_commit(db, &(struct db_change){.tombstone = t, .durable_seq = seq});
     pthread_mutex_unlock(&db->flush_lock);
-    TRY(e);
-    struct tombstone *t;
-    TRY(tombstone_create(seq, t_min, t_max, m, n, &t));
-    e = db_commit(db, &(struct db_change){.tombstone = t});
     tombstone_unref(t);
     db_ask_merge(db);
     return e;

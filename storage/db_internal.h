@@ -131,7 +131,8 @@ void view_swap_locked(struct db *db, struct view *v); /* under view_lock; drops 
 
 /* ---- db_flush.c */
 
-/* Freezes the active head and begins a new one. *seq: the last write number of the frozen one. */
+/* Freezes the active head and begins a new one. seq (NULL allowed) gets a write number of its own, higher than
+ * all that is frozen, lower than all that comes. */
 void db_turn_over(struct db *db, uint64_t *seq);
 /* Writes all frozen heads out. */
 err db_flush_frozen(struct db *db) __attribute__((warn_unused_result));
