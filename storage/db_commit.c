@@ -113,12 +113,12 @@ static void change_tombstones(struct view *v, const struct db_change *c)
 
 static err write_manifest(struct db *db, const struct view *v, const struct db_change *c)
 {
-    if (c->wal_floor > db->wal_floor) db->wal_floor = c->wal_floor;
-    if (c->durable_seq > db->durable_seq) db->durable_seq = c->durable_seq;
+    uint32_t wal_floor = c->wal_floor > db->wal_floor ? c->wal_floor : db->wal_floor;
+    uint64_t durable_seq = c->durable_seq > db->durable_seq ? c->durable_seq : db->durable_seq;
     struct manifest m = {.generation = ++db->manifest_generation,
                          .next_part = db->next_part,
-                         .seq = db->durable_seq,
-                         .wal_floor = db->wal_floor,
+                         .seq = durable_seq,
+                         .wal_floor = wal_floor,
                          .n_parts = v->n_parts,
                          .tombstones = v->tombstones,
                          .n_tombstones = v->n_tombstones};
@@ -127,7 +127,10 @@ static err write_manifest(struct db *db, const struct view *v, const struct db_c
         m.parts[i] = (struct manifest_part){*part_meta(v->parts[i].part), v->parts[i].clean_seq};
     err e = manifest_write(db->env, db->path, &m);
     mem_free(m.parts);
-    return e;
+    if (e != NULL) return e; /* the next manifest must not say that the log of a head is done with that is in no part */
+    db->wal_floor = wal_floor;
+    db->durable_seq = durable_seq;
+    return NULL;
 }
 
 /* Heads may have turned over since the view was built: takes today's, without the one that was written out. */
