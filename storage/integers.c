@@ -36,7 +36,7 @@
 #define SHIFT_MASK 0x3f
 #define HAS_PATCHES 0x40
 
-#define PATCHED_AT_MOST 12 /* one number in so many may go to the patch list */
+#define PATCHED_AT_MOST 10 /* one number in so many may go to the patch list */
 
 /* ---- writing */
 

@@ -332,6 +332,56 @@ static void constants_need_no_decoding(void **state)
     fixture_destroy(f);
 }
 
+/* ---- bytes written by hand after storage/FORMAT.md: the reader and the document agree, for ever */
+
+static void expect_values(struct fixture *f, const char *bytes, size_t n_bytes, const double *v, size_t n)
+{
+    err e = decode_exact(f, (const uint8_t *)bytes, n_bytes, n);
+    if (e) fail_msg("%s", err_message(e));
+    expect_same(v, f->back, n);
+}
+
+#define EXPECT_VALUES(f, bytes, ...)                                                                                   \
+    expect_values(f, bytes, sizeof(bytes) - 1, (const double[]){__VA_ARGS__},                                          \
+                  ARRAY_LEN(((const double[]){__VA_ARGS__})))
+
+static void every_predictor_reads_as_documented(void **state)
+{
+    (void)state;
+    struct fixture *f = fixture_create();
+    /* PLAIN_OFFSET, one plane, anchor 10 */
+    EXPECT_VALUES(f, "\x00\x01\x14\x00\x02\x01", 10, 12, 11);
+    /* PLAIN_ZIGZAG, two decimals, two planes: 300, -2, 0 */
+    EXPECT_VALUES(f, "\x02\x12\x00\x02\x00\x00\x58\x03\x00", 3.00, -0.02, 0);
+    /* DELTA_OFFSET, anchor -1, step at least 5 */
+    EXPECT_VALUES(f, "\x00\x21\x01\x0a\x00\x02", -1, 4, 11);
+    /* DELTA_ZIGZAG, shift 12, anchor 0 */
+    EXPECT_VALUES(f, "\x00\xb1\x0c\x00\x02\x01", 0, 4096, 0);
+    /* DELTA2_ZIGZAG, anchor 0, first step 1 */
+    EXPECT_VALUES(f, "\x00\x41\x00\x02\x02\x02", 0, 1, 3, 6);
+    /* LINEAR_OFFSET, width 0, anchor 0, step -7: nothing but the head */
+    EXPECT_VALUES(f, "\x00\x50\x00\x0d", 0, -7, -14, -21);
+    /* DELTA_OFFSET, width 0, a patch of 300 at number 1 */
+    EXPECT_VALUES(f, "\x00\xa0\x40\x00\x00\x01\x01\xac\x02", 0, 0, 300, 300);
+    fixture_destroy(f);
+}
+
+static void every_code_reads_as_documented(void **state)
+{
+    (void)state;
+    struct fixture *f = fixture_create();
+    EXPECT_VALUES(f, "\x1f", 0, 0, 0);
+    EXPECT_VALUES(f, "\x1f\x3f\xf8", 1.5, 1.5);
+    EXPECT_VALUES(f, "\x1f\x80", -0.0);
+    /* ordered bits, the line -2, -1, 0: the greatest negative number, -0, 0 */
+    EXPECT_VALUES(f, "\x1e\x50\x03\x02", -0x1p-1074, -0.0, 0.0);
+    /* residuals: 0.1 + 0.2 is 3 / 10 and one ulp */
+    EXPECT_VALUES(f, "\x21\x50\x06\x02\x11\x00\x02\x00", 0.1 + 0.2, 0.4);
+    /* an exception: the stale marker at position 1 */
+    EXPECT_VALUES(f, "\x40\x00\x04\x01\x01\x7f\xf0\x00\x00\x00\x00\x00\x02", 2, f64_from_bits(STALE_NAN_BITS), 2);
+    fixture_destroy(f);
+}
+
 static void expect_corrupt(struct fixture *f, const uint8_t *p, size_t bytes, size_t n)
 {
     err e = decode_exact(f, p, bytes, n);
@@ -356,6 +406,30 @@ static void cut_or_longer_is_corrupt(void **state)
         expect_corrupt(f, bytes.data, bytes.n, 70);
         buf_deinit(&bytes);
     }
+    fixture_destroy(f);
+}
+
+static void malformed_heads_are_corrupt(void **state)
+{
+    (void)state;
+    struct fixture *f = fixture_create();
+    static const str bad[] = {
+        {"", 0},                                                      /* nothing */
+        {"\x13\x00\x00", 3},                                          /* exponent 19 */
+        {"\x80\x00\x00", 3},                                          /* bit 7 */
+        {"\x3e\x00\x00\x00\x00", 5},                                  /* residuals of bits */
+        {"\x1f\x3f\xf8\x00\x00\x00\x00\x00\x00\x00", 10},             /* a constant of nine bytes */
+        {"\x00\x09\x00", 3},                                          /* width 9 */
+        {"\x00\x60\x00", 3},                                          /* predictor 6 */
+        {"\x00\x80\x80\x00", 4},                                      /* bit 7 of the second byte */
+        {"\x00\x80\x40\x00\x00", 5},                                  /* no patch */
+        {"\x00\x80\x40\x00\x05\x00", 6},                              /* more patches than numbers */
+        {"\x00\x80\x40\x00\x01\x04\x00", 7},                          /* a patch behind the last number */
+        {"\x40\x00\x04\x00", 4},                                      /* no exception */
+        {"\x40\x00\x04\x01\x04\x00\x00\x00\x00\x00\x00\x00\x00", 13}, /* an exception behind the last value */
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        expect_corrupt(f, (const uint8_t *)bad[i].p, bad[i].n, 4);
     fixture_destroy(f);
 }
 
@@ -391,11 +465,18 @@ static void a_full_buffer_only_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_comes_back),    cmocka_unit_test(every_length_comes_back),
-        cmocka_unit_test(wrong_hints_are_harmless), cmocka_unit_test(a_hint_adapts),
-        cmocka_unit_test(sizes_are_small),          cmocka_unit_test(constants_need_no_decoding),
-        cmocka_unit_test(cut_or_longer_is_corrupt), cmocka_unit_test(damaged_bytes_never_crash),
+        cmocka_unit_test(every_kind_comes_back),
+        cmocka_unit_test(every_length_comes_back),
+        cmocka_unit_test(wrong_hints_are_harmless),
+        cmocka_unit_test(a_hint_adapts),
+        cmocka_unit_test(sizes_are_small),
+        cmocka_unit_test(constants_need_no_decoding),
+        cmocka_unit_test(cut_or_longer_is_corrupt),
+        cmocka_unit_test(damaged_bytes_never_crash),
         cmocka_unit_test(a_full_buffer_only_fails),
+        cmocka_unit_test(every_predictor_reads_as_documented),
+        cmocka_unit_test(every_code_reads_as_documented),
+        cmocka_unit_test(malformed_heads_are_corrupt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
