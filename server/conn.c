@@ -226,6 +226,10 @@ static void send_piece(struct conn *c, bool last)
         c->head_sent = true;
         self_observe(c->set->server->self, x);
     }
+    if (last && !chunked && n == 0) { /* HTTP/1.0: the end is the connection's */
+        answer_sent(c);
+        return;
+    }
     size_t body_n = last ? 0 : x->out.body.n;
     if (chunked) n += (size_t)snprintf(head + n, sizeof head - n, last ? "0\r\n\r\n" : "%zx\r\n", body_n);
     uv_buf_t bufs[3] = {uv_buf_init(head, (unsigned)n), uv_buf_init((char *)x->out.body.data, (unsigned)body_n),

@@ -36,21 +36,13 @@ static err needed(const struct exchange *x, const char *name)
     return err_new(ERR_INVALID, "invalid parameter \"%s\": it is missing", name);
 }
 
-static err check_grid(const struct server *s, const struct query_request *rq)
+static err check_grid(const struct query_request *rq)
 {
-    int64_t range;
     if (rq->end_ms < rq->start_ms)
         return err_new(ERR_INVALID, "invalid parameter \"end\": end timestamp must not be before start time");
-    if (rq->step_ms <= 0)
-        return err_new(ERR_INVALID, "invalid parameter \"step\": zero or negative query resolution step widths are not "
-                                    "accepted. Try a positive integer");
-    bool over = __builtin_sub_overflow(rq->end_ms, rq->start_ms, &range) ||
-                (uint64_t)(range / rq->step_ms) > s->config->query_max_points;
-    if (!over) return NULL;
-    return err_new(ERR_INVALID,
-                   "exceeded maximum resolution of %llu points per timeseries. Try decreasing the query "
-                   "resolution (?step=XX)",
-                   (unsigned long long)s->config->query_max_points);
+    if (rq->step_ms > 0) return NULL;
+    return err_new(ERR_INVALID, "invalid parameter \"step\": zero or negative query resolution step widths are not "
+                                "accepted. Try a positive integer");
 }
 
 static err range_arguments(struct server *s, struct exchange *x, struct query_request *rq)
@@ -61,7 +53,7 @@ static err range_arguments(struct server *s, struct exchange *x, struct query_re
     TRY(args_time(x, "start", &rq->start_ms));
     TRY(args_time(x, "end", &rq->end_ms));
     TRY(args_duration(x, "step", &rq->step_ms));
-    TRY(check_grid(s, rq));
+    TRY(check_grid(rq));
     return common_arguments(s, x, rq);
 }
 

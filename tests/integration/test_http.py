@@ -141,9 +141,9 @@ class SharedServer(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        code = cls.s.stop()
+        code, log = cls.s.stop(), cls.s.log()
         cls.s.close()
-        assert code == 0, code
+        assert code == 0, f"exit code {code}, the log ends:\n{log[-2000:]}"
 
     # ---- paths, methods, errors
 
