@@ -179,6 +179,7 @@ double hist_fraction(const struct hist *h, double lower, double upper, struct ar
         struct hist_bucket b = buckets[i];
         bool zero = b.lower <= 0 && b.upper >= 0;
         if (zero && !hist_is_custom(h)) fit_zero_bucket(h, &b);
+        if (hist_is_custom(h) && b.lower == -INFINITY && b.upper > 0) b.lower = 0;
         for (int k = 0; k < 2; k++) {
             if (set[k] || (b.lower < bound[k] && b.upper <= bound[k])) continue;
             found[k] = b.lower >= bound[k] ? rank : rank_within(h, &b, rank, bound[k], zero);
@@ -247,8 +248,8 @@ struct trim {
     double limit;
     bool upper; /* what is above goes; else what is below */
     bool custom;
-    double kept, removed_sum;
-    bool has_positive, has_negative;
+    bool changed;
+    double count, sum; /* of what stays; the sum from the middles of the kept parts */
 };
 
 /* Observations of a finite bucket up to the limit. */
@@ -261,55 +262,59 @@ static double count_up_to(const struct hist_bucket *b, double limit, bool positi
     return b->count * (positive ? (at - low) / (high - low) : 1 - (at - high) / (low - high));
 }
 
-/* What stays of a bucket with an infinite bound, and the value that what goes is taken to have. Inside such a bucket
- * nothing is known, so all of it goes, but for one that may be taken to begin at zero. */
-static double keep_infinite(const struct trim *t, const struct hist_bucket *b, double *middle)
+/* The lowest custom bucket: if it ends above zero it is taken to begin there; else nothing is known of its inside. */
+static double keep_lowest(const struct trim *t, const struct hist_bucket *b, double *middle)
 {
-    bool from_zero = isinf(b->lower) && t->limit >= 0 && b->upper > t->limit && !isinf(b->upper);
-    *middle = isinf(b->lower) ? b->upper : b->lower;
-    if (from_zero && t->upper) {
-        *middle = (t->limit + b->upper) / 2;
-        return b->count * t->limit / b->upper;
-    }
-    if (from_zero) {
+    bool from_zero = b->upper > 0 && !isinf(b->upper);
+    *middle = from_zero ? b->upper / 2 : b->upper;
+    if (t->upper) {
+        if (t->limit >= b->upper) return b->count;
+        if (b->upper <= 0 && t->limit != -INFINITY) {
+            *middle = t->limit;
+            return b->count;
+        }
         *middle = t->limit / 2;
-        return b->count * (1 - t->limit / b->upper);
+        return from_zero && t->limit > 0 ? b->count * t->limit / b->upper : 0;
     }
-    bool all = t->upper ? isinf(b->lower) && t->limit >= b->upper : t->limit <= b->lower;
-    return all ? b->count : 0;
+    if (t->limit == -INFINITY) return b->count;
+    if (!from_zero || t->limit < 0 || t->limit >= b->upper) return 0;
+    *middle = (t->limit + b->upper) / 2;
+    return b->count * (1 - t->limit / b->upper);
 }
 
-static double middle_of(const struct trim *t, const struct hist_bucket *b, bool positive)
+/* The bucket up to infinity goes whole or stays whole. */
+static double keep_highest(const struct trim *t, const struct hist_bucket *b, double *middle)
 {
-    if (t->custom) return (b->lower + b->upper) / 2;
-    double product = t->upper ? fabs(b->lower) * fabs(t->limit) : fabs(t->limit) * fabs(b->upper);
-    return positive ? sqrt(product) : -sqrt(product);
+    *middle = t->upper || t->limit < b->lower ? b->lower : t->limit;
+    return (t->limit == INFINITY) == t->upper ? b->count : 0;
+}
+
+static double keep_finite(const struct trim *t, const struct hist_bucket *b, bool positive, bool linear, double *middle)
+{
+    double under = count_up_to(b, t->limit, positive, linear);
+    double low = t->upper ? b->lower : fmax(b->lower, t->limit);
+    double high = t->upper ? fmin(b->upper, t->limit) : b->upper;
+    if (linear)
+        *middle = (low + high) / 2;
+    else
+        *middle = copysign(sqrt(fabs(low) * fabs(high)), positive ? 1 : -1);
+    return t->upper ? under : b->count - under;
 }
 
 /* The new count of a bucket. */
-static double trim_bucket(struct trim *t, const struct hist_bucket *b, bool positive)
+static double trim_bucket(struct trim *t, const struct hist_bucket *b, bool positive, bool linear)
 {
     if (b->count == 0) return 0;
-    bool negative_too = !positive || (t->custom && (b->upper <= 0 || b->lower < 0));
-    t->has_negative = t->has_negative || negative_too;
-    t->has_positive = t->has_positive || (positive && !(t->custom && b->upper <= 0));
     double middle, keep;
-    if (isinf(b->lower) || isinf(b->upper)) {
-        keep = keep_infinite(t, b, &middle);
-    } else {
-        double under = count_up_to(b, t->limit, positive, t->custom);
-        keep = t->upper ? under : b->count - under;
-        middle = middle_of(t, b, positive);
-    }
-    bool all = t->upper ? b->upper <= t->limit : b->lower >= t->limit;
-    bool none = t->upper ? b->lower >= t->limit : b->upper <= t->limit;
-    if (all) keep = b->count;
-    if (none) {
-        keep = 0;
-        if (!t->custom) middle = sqrt(b->lower * b->upper);
-    }
-    t->kept += keep;
-    if (!all) t->removed_sum += (b->count - keep) * middle;
+    if (isinf(b->lower))
+        keep = keep_lowest(t, b, &middle);
+    else if (isinf(b->upper))
+        keep = keep_highest(t, b, &middle);
+    else
+        keep = keep_finite(t, b, positive, linear, &middle);
+    t->changed = t->changed || keep != b->count;
+    t->count += keep;
+    if (keep != 0) t->sum += keep * middle;
     return keep;
 }
 
@@ -322,23 +327,19 @@ static void trim_side(struct trim *t, struct hist *h, bool positive, struct aren
     struct hist_bucket *b = arena_alloc(a, (n + 1) * sizeof *b);
     append_side(&plain, positive, false, b);
     for (uint32_t i = 0; i < n; i++)
-        counts[i] = trim_bucket(t, &b[i], positive);
+        counts[i] = trim_bucket(t, &b[i], positive, t->custom);
 }
 
 void hist_trim(struct hist *h, double limit, bool upper, struct arena *a)
 {
     struct trim t = {.limit = limit, .upper = upper, .custom = hist_is_custom(h)};
+    struct hist_bucket zero = {.lower = -h->zero_threshold, .upper = h->zero_threshold, .count = h->zero_count};
+    fit_zero_bucket(h, &zero);
     trim_side(&t, h, true, a);
     trim_side(&t, h, false, a);
-    if (h->zero_count > 0) {
-        struct hist_bucket zero = {.lower = -h->zero_threshold, .upper = h->zero_threshold, .count = h->zero_count};
-        double under = count_up_to(&zero, limit, true, true);
-        h->zero_count = upper ? under : h->zero_count - under;
-        t.kept += h->zero_count;
-    }
-    double sum = t.kept != 0 ? h->sum - t.removed_sum : 0;
-    if ((!t.has_negative && sum < 0) || (!t.has_positive && sum > 0)) sum = 0;
-    h->count = t.kept;
-    h->sum = sum;
+    if (h->zero_count > 0) h->zero_count = trim_bucket(&t, &zero, true, true);
     hist_compact(h, a);
+    if (!t.changed) return;
+    h->count = t.count;
+    h->sum = t.sum;
 }

@@ -357,20 +357,91 @@ static void merge_field(double *field, double *comp, double x)
     *comp = k.c;
 }
 
+/* Steps through the buckets of a side. */
+struct steps {
+    const struct hist_span *spans;
+    uint32_t n_spans, span, in_span;
+    int32_t index; /* of the bucket just stepped on */
+    uint32_t k;    /* its place among the counts, from 1 */
+};
+
+static bool step_on(struct steps *s)
+{
+    s->index++;
+    while (s->span < s->n_spans && s->in_span == s->spans[s->span].length) {
+        s->span++;
+        s->in_span = 0;
+        if (s->span < s->n_spans) s->index += s->spans[s->span].offset;
+    }
+    if (s->span == s->n_spans) return false;
+    s->in_span++;
+    s->k++;
+    return true;
+}
+
+static struct steps steps_of(const struct hist *h, bool positive)
+{
+    struct steps s = {.spans = positive ? h->positive_spans : h->negative_spans,
+                      .n_spans = positive ? h->n_positive_spans : h->n_negative_spans,
+                      .index = -1};
+    if (s.n_spans) s.index += s.spans[0].offset;
+    return s;
+}
+
+/* Adds o's side to h's in place if h has all of its buckets; with `dry`, only tells if so. */
+static bool add_within(struct hist *h, const struct hist *o, struct hist *comp, double sign, bool positive, bool dry)
+{
+    struct steps x = steps_of(h, positive), y = steps_of(o, positive);
+    double *counts = positive ? h->positive : h->negative;
+    double *comps = comp ? (positive ? comp->positive : comp->negative) : NULL;
+    const double *added = positive ? o->positive : o->negative;
+    if (comp && (positive ? comp->n_positive != h->n_positive : comp->n_negative != h->n_negative)) return false;
+    bool more = step_on(&x);
+    while (step_on(&y)) {
+        while (more && x.index < y.index)
+            more = step_on(&x);
+        if (!more || x.index != y.index) return false;
+        if (dry) continue;
+        struct kahan sum = {counts[x.k - 1], comp ? comps[x.k - 1] : 0};
+        if (comp)
+            kahan_add(&sum, sign * added[y.k - 1]);
+        else
+            sum.sum += sign * added[y.k - 1];
+        counts[x.k - 1] = sum.sum;
+        if (comp) comps[x.k - 1] = sum.c;
+    }
+    return true;
+}
+
+/* True if o can be added to h without any change of h's layout: the common case in a long sum. */
+static bool fits_within(struct hist *h, const struct hist *o, struct hist *comp)
+{
+    if (h->schema != o->schema || h->zero_threshold != o->zero_threshold) return false;
+    if (comp && (comp->schema != h->schema || comp->zero_threshold != h->zero_threshold)) return false;
+    if (hist_is_custom(h) && (!same_bounds(h, o) || (comp && !same_bounds(h, comp)))) return false;
+    return add_within(h, o, comp, 1, true, true) && add_within(h, o, comp, 1, false, true);
+}
+
 static struct hist_outcome combine(struct hist *h, const struct hist *other, struct hist *comp, double sign,
                                    struct arena *a)
 {
     struct hist_outcome outcome = {.incompatible = hist_is_custom(h) != hist_is_custom(other)};
     if (outcome.incompatible) return outcome;
     outcome.reset_collision = merge_hints(h, other);
-    struct hist *o = align(h, other, a, &outcome.reconciled);
-    if (comp) {
+    bool fits = fits_within(h, other, comp);
+    const struct hist *o = fits ? other : align(h, other, a, &outcome.reconciled);
+    if (comp && !fits) {
         bool ignored;
         align(comp, h, a, &ignored); /* compensations follow the layout of what they belong to */
     }
     merge_field(&h->count, comp ? &comp->count : NULL, sign * o->count);
     merge_field(&h->sum, comp ? &comp->sum : NULL, sign * o->sum);
     merge_field(&h->zero_count, comp ? &comp->zero_count : NULL, sign * o->zero_count);
+    if (fits) {
+        add_within(h, o, comp, sign, true, false);
+        add_within(h, o, comp, sign, false, false);
+        return outcome;
+    }
     merge_side(h, o, comp, sign, true, a);
     merge_side(h, o, comp, sign, false, a);
     return outcome;
@@ -395,6 +466,93 @@ struct hist_outcome hist_kahan_add(struct hist *h, const struct hist *other, str
         (*comp)->reset_hint = HIST_RESET_UNKNOWN;
     }
     return combine(h, other, *comp, 1, a);
+}
+
+/* ---- running sums --------------------------------------------------------------------------------------------- */
+
+/* Sums of histograms with values up to this cannot overflow for any number of terms that fits in memory. */
+#define HIST_SANE_MAX 1e290
+
+static bool is_sane(const struct hist *h)
+{
+    bool sane = fabs(h->count) < HIST_SANE_MAX && fabs(h->sum) < HIST_SANE_MAX && fabs(h->zero_count) < HIST_SANE_MAX;
+    for (uint32_t i = 0; i < h->n_positive && sane; i++)
+        sane = fabs(h->positive[i]) < HIST_SANE_MAX;
+    for (uint32_t i = 0; i < h->n_negative && sane; i++)
+        sane = fabs(h->negative[i]) < HIST_SANE_MAX;
+    return sane;
+}
+
+static void sum_term(struct hist_sum *s, const struct hist *h, struct arena *a)
+{
+    struct hist_outcome o = hist_kahan_add(s->sum, h, &s->comp, a);
+    s->reconciled = s->reconciled || o.reconciled;
+    s->incompatible = s->incompatible || o.incompatible;
+}
+
+/* Tries a term on a copy; false, and nothing changed, if the sum overflows. */
+static bool try_term(struct hist_sum *s, const struct hist *h, struct arena *a)
+{
+    struct hist_sum tried = *s;
+    tried.sum = hist_copy(a, s->sum);
+    tried.comp = s->comp ? hist_copy(a, s->comp) : NULL;
+    sum_term(&tried, h, a);
+    if (!tried.incompatible && hist_has_overflow(tried.sum)) return false;
+    *s = tried;
+    return true;
+}
+
+static void mean_term(struct hist_sum *s, const struct hist *h, struct arena *a)
+{
+    if (!s->as_mean) {
+        s->as_mean = true;
+        hist_div(s->sum, s->n - 1);
+        if (s->comp) hist_div(s->comp, s->n - 1);
+    }
+    double q = (s->n - 1) / s->n;
+    hist_mul(s->sum, q);
+    if (s->comp) hist_mul(s->comp, q);
+    struct hist *part = hist_copy(a, h);
+    hist_div(part, s->n);
+    sum_term(s, part, a);
+}
+
+void hist_sum_add(struct hist_sum *s, const struct hist *h, struct arena *a)
+{
+    if (s->incompatible) return;
+    s->reset = s->reset || h->reset_hint == HIST_RESET_YES;
+    s->no_reset = s->no_reset || h->reset_hint == HIST_RESET_NO;
+    s->n++;
+    if (!s->sum)
+        s->sum = hist_copy(a, h);
+    else if (!s->mean || (!s->as_mean && is_sane(s->sum) && is_sane(h)))
+        sum_term(s, h, a);
+    else if (s->as_mean || !try_term(s, h, a))
+        mean_term(s, h, a);
+}
+
+struct hist *hist_sum_take(struct hist_sum *s, struct arena *a)
+{
+    if (s->mean && !s->as_mean) {
+        hist_div(s->sum, s->n);
+        if (s->comp) hist_div(s->comp, s->n);
+    }
+    if (s->comp) hist_add(s->sum, s->comp, a);
+    return s->sum;
+}
+
+struct hist *hist_between(const struct hist *x, const struct hist *y, double fraction, bool counter, struct arena *a)
+{
+    struct hist *r = hist_copy(a, y);
+    if (hist_is_custom(x) != hist_is_custom(y)) return NULL;
+    if (counter && hist_detect_reset(y, x, a)) {
+        hist_mul(r, fraction);
+        return r;
+    }
+    hist_sub(r, x, a);
+    hist_mul(r, fraction);
+    hist_add(r, x, a);
+    return r;
 }
 
 /* ---- comparison ------------------------------------------------------------------------------------------------ */

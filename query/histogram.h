@@ -28,6 +28,22 @@ struct hist_outcome hist_add(struct hist *h, const struct hist *other, struct ar
 struct hist_outcome hist_sub(struct hist *h, const struct hist *other, struct arena *a);
 /* As hist_add, with compensation carried in *comp (NULL before the first addition). */
 struct hist_outcome hist_kahan_add(struct hist *h, const struct hist *other, struct hist **comp, struct arena *a);
+/* A running sum or mean of histograms, compensated. Zero is the start. */
+struct hist_sum {
+    struct hist *sum, *comp;
+    double n;
+    bool mean;                                      /* what is wanted */
+    bool as_mean;                                   /* sum is the mean already, since the sum would overflow */
+    bool reset, no_reset, reconciled, incompatible; /* what was met; incompatible: there is no result */
+};
+void hist_sum_add(struct hist_sum *s, const struct hist *h, struct arena *a);
+/* The result; ends the sum. */
+struct hist *hist_sum_take(struct hist_sum *s, struct arena *a);
+
+/* The value a fraction of the way from x to y. A counter that was reset between them starts from zero. NULL if they
+ * are incompatible. */
+struct hist *hist_between(const struct hist *x, const struct hist *y, double fraction, bool counter, struct arena *a);
+
 void hist_mul(struct hist *h, double f); /* in place; a negative factor makes it a gauge */
 void hist_div(struct hist *h, double f); /* in place; by zero: buckets go, as in Prometheus */
 /* Drops empty buckets at span ends and merges touching spans, in place. */

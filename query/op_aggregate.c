@@ -19,17 +19,10 @@
 
 #include "query/rollup.h"
 
-/* Histogram side of one step of a group. */
-struct hist_fold {
-    struct hist *h;
-    double count;
-    bool seen, incompatible, reset, no_reset;
-};
-
 struct agg_group {
     double *a, *b, *c;
     bool *means;
-    struct hist_fold *hists; /* NULL until the first histogram comes */
+    struct hist_sum *hists; /* one a step; NULL until the first histogram comes */
     bool drop_name;
 };
 
@@ -200,44 +193,16 @@ static uint32_t vector_start(const struct op_aggregate *o)
     return o->op.node->kids[0]->expr->start;
 }
 
-static err note_outcome(struct op_aggregate *o, struct hist_outcome outcome, struct row *row, struct hist_fold *f)
+static err fold_hist(struct op_aggregate *o, struct hist_sum *sum, struct row *row, const struct hist *h)
 {
-    if (outcome.reconciled) note_bounds_reconciled(o->op.x->notes, vector_start(o), "aggregation");
-    if (!outcome.incompatible) return NULL;
+    bool before = sum->incompatible;
+    sum->mean = o->code == AGG_AVG;
+    hist_sum_add(sum, h, o->op.x->arena);
+    if (!sum->incompatible || before) return NULL;
     str name;
     TRY(row_name(row, &name));
     note_mixed_schemas(o->op.x->notes, vector_start(o), name);
-    f->incompatible = true;
     return NULL;
-}
-
-/* mean += (h - mean) / count, in place. */
-static struct hist_outcome mean_add(struct hist *mean, const struct hist *h, double count, struct arena *a)
-{
-    struct hist *left = hist_copy(a, h), *right = hist_copy(a, mean);
-    hist_div(left, count);
-    hist_div(right, count);
-    struct hist_outcome sub = hist_sub(left, right, a);
-    if (sub.incompatible) return sub;
-    struct hist_outcome add = hist_add(mean, left, a);
-    add.reconciled = add.reconciled || sub.reconciled;
-    return add;
-}
-
-static err fold_hist(struct op_aggregate *o, struct hist_fold *f, struct row *row, const struct hist *h)
-{
-    struct arena *a = o->op.x->arena;
-    if (f->incompatible) return NULL;
-    f->reset = f->reset || h->reset_hint == HIST_RESET_YES;
-    f->no_reset = f->no_reset || h->reset_hint == HIST_RESET_NO;
-    f->count++;
-    if (!f->seen) {
-        f->seen = true;
-        f->h = hist_copy(a, h);
-        return NULL;
-    }
-    struct hist_outcome outcome = o->code == AGG_SUM ? hist_add(f->h, h, a) : mean_add(f->h, h, f->count, a);
-    return note_outcome(o, outcome, row, f);
 }
 
 static err fold_hists(struct op_aggregate *o, struct agg_group *g, struct row *row)
@@ -297,19 +262,20 @@ static void finish_hists(struct op_aggregate *o, struct agg_group *g)
 {
     struct notes *notes = o->op.x->notes;
     for (uint32_t i = 0; i < o->op.n; i++) {
-        struct hist_fold *f = &g->hists[i];
+        struct hist_sum *sum = &g->hists[i];
         o->h[i] = NULL;
-        if (!f->seen) continue;
+        if (!sum->sum) continue;
         if (!is_stale_nan(g->a[i])) {
             notes_add(notes, NOTE_WARNING, vector_start(o),
                       "encountered a mix of histograms and floats for aggregation");
             g->a[i] = no_sample();
             continue;
         }
-        if (f->incompatible) continue;
-        if (f->reset && f->no_reset) note_reset_collision(notes, vector_start(o), "aggregation");
-        hist_compact(f->h, o->op.x->arena);
-        o->h[i] = f->h;
+        if (sum->reconciled) note_bounds_reconciled(notes, vector_start(o), "aggregation");
+        if (sum->incompatible) continue;
+        if (sum->reset && sum->no_reset) note_reset_collision(notes, vector_start(o), "aggregation");
+        o->h[i] = hist_sum_take(sum, o->op.x->arena);
+        hist_compact(o->h[i], o->op.x->arena);
     }
 }
 

@@ -29,6 +29,7 @@ struct op_info {
     uint32_t n_data;
     const struct matcher *names;
     uint32_t n_names;
+    struct matcher *own; /* the one made here; NULL if none */
     struct label_key target;
     struct info_series *series; /* query arena */
     size_t n_series;
@@ -42,7 +43,9 @@ struct op_info {
 
 static void info_close(struct op *op)
 {
-    map_deinit(&((struct op_info *)op)->first);
+    struct op_info *o = (struct op_info *)op;
+    map_deinit(&o->first);
+    if (o->own) matcher_deinit(o->own);
 }
 
 static err collect_infos(struct op_info *o)
@@ -55,6 +58,7 @@ static err collect_infos(struct op_info *o)
     o->n_series = rows.n;
     for (size_t i = 0; i < rows.n; i++) {
         struct labels *ls = &rows.v[i].labels;
+        if (rows.v[i].h) return err_new(ERR_EXECUTION, "this should be an info metric, with float samples");
         o->series[i] =
             (struct info_series){label_key_hash(&o->target, ls), labels_get(ls, LABEL_NAME), *ls, rows.v[i].v};
         uint64_t *head = map_put(&o->first, o->series[i].target, 0, NULL);
@@ -68,7 +72,7 @@ static err collect_infos(struct op_info *o)
 static err is_info_itself(struct op_info *o, const struct labels *ls, bool *yes)
 {
     str name = labels_get(ls, LABEL_NAME);
-    *yes = true;
+    *yes = name.n > 0;
     for (uint32_t i = 0; i < o->n_names && *yes; i++)
         TRY(matcher_match(&o->names[i], name, yes));
     return NULL;
@@ -202,15 +206,29 @@ static err info_next(struct op *op, struct row *row, bool *more)
 /* ---- opening ------------------------------------------------------------------------------------------------------
  */
 
-/* Sorts the selector's matchers into those on the name and the others; without any name, target_info it is. */
+static bool is_positive(const struct matcher *m)
+{
+    return m->op == MATCH_EQ || m->op == MATCH_RE;
+}
+
+/* Sorts the selector's matchers into those on the name and the others. Without any name it is target_info; with names
+ * that only exclude, any metric that is called an info. */
 static err split_matchers(struct op_info *o, const struct plan_node *selector, struct matcher *all, uint32_t *n)
 {
     uint32_t n_given = selector ? selector->expr->selector.n_matchers : 0;
     const struct matcher *given = selector ? selector->expr->selector.matchers : NULL;
     *n = 0;
-    for (uint32_t i = 0; i < n_given; i++)
-        if (str_eq(given[i].name, LABEL_NAME)) all[(*n)++] = given[i];
-    if (*n == 0) TRY(matcher_init(&all[(*n)++], MATCH_EQ, LABEL_NAME, STR("target_info")));
+    bool positive = false;
+    for (uint32_t i = 0; i < n_given; i++) {
+        if (!str_eq(given[i].name, LABEL_NAME)) continue;
+        positive = positive || is_positive(&given[i]);
+        all[(*n)++] = given[i];
+    }
+    if (!positive) {
+        bool any = *n > 0;
+        o->own = &all[(*n)++];
+        TRY(matcher_init(o->own, any ? MATCH_RE : MATCH_EQ, LABEL_NAME, any ? STR(".+_info") : STR("target_info")));
+    }
     o->names = all;
     o->n_names = *n;
     o->data = all + *n;
@@ -220,24 +238,42 @@ static err split_matchers(struct op_info *o, const struct plan_node *selector, s
     return NULL;
 }
 
-/* A selector of our own: the info series at the steps of this node. */
+/* The time that the first selector below looks at, as an @ and an offset seen from this node. */
+static bool find_reference(const struct plan_node *n, struct plan_window *ref)
+{
+    if (n->kind == PLAN_SELECT || n->kind == PLAN_SAMPLES) {
+        if (n->window.has_at) {
+            ref->has_at = true;
+            ref->at = n->window.at;
+            ref->offset = 0;
+        }
+        ref->offset += n->window.offset;
+        if (!n->window.inner) return true;
+    }
+    for (uint32_t i = 0; i < n->n_kids; i++)
+        if (find_reference(n->kids[i], ref)) return true;
+    return false;
+}
+
+/* A selector of our own: the info series at the times that the enriched series are looked at. */
 static struct plan_node *info_selector(struct exec *x, const struct plan_node *node, const struct matcher *m,
                                        uint32_t n)
 {
+    struct plan_window w = {.range = x->plan->lookback};
+    find_reference(node->kids[0], &w);
+    w.select_min = (w.has_at ? w.at : node->grid.start) - w.offset - w.range + 1;
+    w.select_max = (w.has_at ? w.at : grid_end(&node->grid)) - w.offset;
     struct plan_select *s = arena_zalloc(x->arena, sizeof *s);
-    int64_t lookback = x->plan->lookback;
-    *s = (struct plan_select){.matchers = m,
-                              .n_matchers = n,
-                              .t_min = node->grid.start - lookback + 1,
-                              .t_max = grid_end(&node->grid),
-                              .next = x->plan->selects};
+    *s = (struct plan_select){
+        .matchers = m, .n_matchers = n, .t_min = w.select_min, .t_max = w.select_max, .next = x->plan->selects};
     x->plan->selects = s;
     struct plan_node *sel = arena_zalloc(x->arena, sizeof *sel);
     sel->kind = PLAN_SELECT;
     sel->type = TYPE_VECTOR;
     sel->expr = node->expr;
     sel->grid = node->grid;
-    sel->window = (struct plan_window){.range = lookback, .select = s, .select_min = s->t_min, .select_max = s->t_max};
+    w.select = s;
+    sel->window = w;
     return sel;
 }
 

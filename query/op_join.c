@@ -343,10 +343,11 @@ err op_join_open(struct exec *x, const struct plan_node *node, struct op **out)
     if (!m->on) names[n++] = LABEL_NAME;
     label_key_init(&o->key, x->hash, names, n, !m->on);
     o->one_is_left = m->card == CARD_ONE_TO_MANY;
-    o->fill_one = o->one_is_left ? m->fill_left : m->fill_right;
-    o->fill_many = o->one_is_left ? m->fill_right : m->fill_left;
-    o->one_value = o->one_is_left ? m->fill_left_value : m->fill_right_value;
-    o->many_value = o->one_is_left ? m->fill_right_value : m->fill_left_value;
+    /* Prometheus takes "right" for the one side, also under group_right, where it is the left */
+    o->fill_one = m->fill_right;
+    o->fill_many = m->fill_left;
+    o->one_value = m->fill_right_value;
+    o->many_value = m->fill_left_value;
     o->many_present = bits_new(o);
     TRY(exec_columns(x, 1, o->op.n, &o->v));
     TRY(exec_open(x, node->kids[o->one_is_left ? 0 : 1], &o->one));

@@ -40,15 +40,32 @@ static err walk_next(struct op *op, struct walk *w, struct samples *s, struct ro
     return NULL;
 }
 
-/* Decodes the histograms of s; floats get NULL. */
-static err decode_hists(const struct samples *s, struct arena *a, struct hist ***out)
+/* Hints that were not sent, found by comparing neighbours: what Prometheus does where only counts and sums matter. */
+static void find_hints(struct hist **h, size_t n, struct arena *a)
 {
-    struct hist **h = arena_zalloc(a, s->n * sizeof *h);
+    const struct hist *previous = NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (!h[i]) continue;
+        const struct hist *now = h[i];
+        if (previous && now->reset_hint == HIST_RESET_UNKNOWN) {
+            struct hist *hinted = arena_dup(a, now, sizeof *now);
+            hinted->reset_hint = hist_detect_reset(now, previous, a) ? HIST_RESET_YES : HIST_RESET_NO;
+            h[i] = hinted;
+        }
+        previous = now;
+    }
+}
+
+/* Decodes the histograms of s; floats get NULL. */
+static err decode_hists(const struct plan_node *node, const struct samples *s, struct arena *a, struct hist ***out)
+{
+    struct hist **h = arena_zalloc(a, s->n * sizeof(struct hist *));
     for (size_t i = 0; i < s->n; i++) {
         if (s->hist[i].n == 0) continue;
-        h[i] = arena_alloc(a, sizeof **h);
+        h[i] = arena_alloc(a, sizeof(struct hist));
         TRY(hist_decode(s->hist[i], a, h[i]));
     }
+    if (node->window.find_hints) find_hints(h, s->n, a);
     *out = h;
     return NULL;
 }
@@ -88,32 +105,75 @@ static void pick_newest(struct op_select *o, const struct samples *s, struct his
     }
 }
 
+/* The neighbours of a step within lookback: before (from 1, 0 = none) and at or after it (n = none). */
+struct neighbours {
+    size_t before, after;
+    bool mixed; /* floats and histograms among all samples within lookback */
+};
+
+static struct neighbours neighbours_of(const struct samples *s, struct hist **hists, size_t next, int64_t at,
+                                       int64_t lookback)
+{
+    struct neighbours n = {0, s->n, false};
+    size_t floats = 0, others = 0;
+    for (size_t k = next; k > 0 && s->t[k - 1] > at - lookback; k--) {
+        if (is_stale_nan(s->v[k - 1])) continue;
+        if (!n.before) n.before = k;
+        *(hists && hists[k - 1] ? &others : &floats) += 1;
+    }
+    for (size_t k = next; k < s->n && s->t[k] <= at + lookback; k++) {
+        if (is_stale_nan(s->v[k])) continue;
+        if (n.after == s->n) n.after = k;
+        *(hists && hists[k] ? &others : &floats) += 1;
+    }
+    n.mixed = floats > 0 && others > 0;
+    return n;
+}
+
+/* The value on the line between two samples; a histogram that is a counter starts anew at a reset. */
+static err between(struct op_select *o, const struct samples *s, struct hist **hists, const struct neighbours *n,
+                   int64_t at, uint32_t i, struct row *row)
+{
+    size_t x = n->before - 1, y = n->after;
+    double fraction = (double)(at - s->t[x]) / (double)(s->t[y] - s->t[x]);
+    if (!hists || !hists[x]) {
+        o->v[i] = s->v[x] + (s->v[y] - s->v[x]) * (double)(at - s->t[x]) / (double)(s->t[y] - s->t[x]);
+        return NULL;
+    }
+    bool counter = hists[x]->reset_hint != HIST_RESET_GAUGE && hists[y]->reset_hint != HIST_RESET_GAUGE;
+    o->h[i] = hist_between(hists[x], hists[y], fraction, counter, &o->op.scratch);
+    if (o->h[i]) return NULL;
+    str name;
+    TRY(row_name(row, &name));
+    note_mixed_schemas(o->op.x->notes, o->op.node->expr->start, name);
+    return NULL;
+}
+
 /* smoothed: the value at T on the line between its neighbours within lookback; the last value where none follows. */
-static err pick_smoothed(struct op_select *o, const struct samples *s)
+static err pick_smoothed(struct op_select *o, const struct samples *s, struct hist **hists, struct row *row)
 {
     const struct plan_window *w = &o->op.node->window;
-    const struct grid *g = &o->op.node->grid;
-    if (s->hist) return err_new(ERR_EXECUTION, "smoothed and anchored modifiers do not work with native histograms");
     size_t next = 0; /* first sample at or after the step */
     for (uint32_t i = 0; i < o->op.n; i++) {
-        int64_t at = (w->has_at ? w->at : grid_time(g, i)) - w->offset;
+        int64_t at = (w->has_at ? w->at : grid_time(&o->op.node->grid, i)) - w->offset;
         while (next < s->n && s->t[next] < at)
             next++;
-        size_t after = next, before = next; /* `before` counts from 1 */
-        while (after < s->n && is_stale_nan(s->v[after]))
-            after++;
-        while (before > 0 && is_stale_nan(s->v[before - 1]))
-            before--;
-        bool has_after = after < s->n && s->t[after] <= at + w->range;
-        bool has_before = before > 0 && s->t[before - 1] > at - w->range;
         o->v[i] = no_sample();
-        if (has_after && s->t[after] == at) {
-            o->v[i] = s->v[after];
-        } else if (has_before && has_after) {
-            double y = s->v[before - 1], rise = s->v[after] - y;
-            o->v[i] = y + rise * (double)(at - s->t[before - 1]) / (double)(s->t[after] - s->t[before - 1]);
-        } else if (has_before) {
-            o->v[i] = s->v[before - 1];
+        if (hists) o->h[i] = NULL;
+        struct neighbours n = neighbours_of(s, hists, next, at, w->range);
+        bool exact = n.after < s->n && s->t[n.after] == at;
+        if (n.mixed) {
+            str name;
+            TRY(row_name(row, &name));
+            note_mixed_range(o->op.x->notes, o->op.node->expr->start, name);
+        } else if (!exact && n.before && n.after < s->n) {
+            TRY(between(o, s, hists, &n, at, i, row));
+        } else if (exact || n.before) {
+            size_t k = exact ? n.after : n.before - 1;
+            if (hists && hists[k])
+                o->h[i] = hists[k];
+            else
+                o->v[i] = s->v[k];
         }
     }
     return NULL;
@@ -126,13 +186,13 @@ static err select_next(struct op *op, struct row *row, bool *more)
     TRY(walk_next(op, &o->walk, &s, row, more));
     if (!*more) return NULL;
     row->v = o->v;
-    if (op->node->window.smoothed) return pick_smoothed(o, &s);
     struct hist **hists = NULL;
     if (s.hist) {
-        TRY(decode_hists(&s, &op->scratch, &hists));
-        if (!o->h) o->h = arena_alloc(op->x->arena, (op->n + 1) * sizeof *o->h);
-        row->h = o->timestamps ? NULL : o->h;
+        TRY(decode_hists(op->node, &s, &op->scratch, &hists));
+        if (!o->h) o->h = arena_zalloc(op->x->arena, (op->n + 1) * sizeof *o->h);
+        row->h = o->h;
     }
+    if (op->node->window.smoothed) return pick_smoothed(o, &s, hists, row);
     pick_newest(o, &s, hists);
     return NULL;
 }
@@ -196,7 +256,7 @@ static err select_source_next(struct source *source, struct series *out, bool *m
         out->v = s.v;
         out->n = s.n;
         out->h = NULL;
-        if (s.hist) TRY(decode_hists(&s, &o->op.scratch, &out->h));
+        if (s.hist) TRY(decode_hists(o->op.node, &s, &o->op.scratch, &out->h));
         if (count_stale(s.v, s.n)) drop_stale(out, &o->op.scratch);
     } while (out->n == 0);
     return NULL;

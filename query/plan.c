@@ -20,6 +20,7 @@ struct builder {
     struct arena *a;
     struct plan *plan;
     int depth;
+    bool counts_only, whole_hists; /* what is around: histogram_count and the like; something that needs buckets */
 };
 
 static err build(struct builder *b, const struct expr *e, struct plan_node **out);
@@ -55,6 +56,7 @@ static err build_modifiers(struct builder *b, const struct modifiers *m, struct 
     if (w->at > LIMIT_TIME_MAX || w->at < LIMIT_TIME_MIN) return err_new(ERR_INVALID, "timestamp out of bounds for @");
     w->anchored = m->anchored;
     w->smoothed = m->smoothed;
+    w->find_hints = b->counts_only && !b->whole_hists;
     return NULL;
 }
 
@@ -90,7 +92,10 @@ static err build_subquery(struct builder *b, const struct expr *e, struct plan_n
     if (e->subquery.has_step && (e->subquery.step.expr || e->subquery.step.ms != 0))
         TRY(plan_duration(&e->subquery.step, b->rq, &w->inner_step));
     if (w->range <= 0 || w->inner_step <= 0) return err_new(ERR_INVALID, "duration must be greater than 0");
+    bool whole = b->whole_hists;
+    b->whole_hists = true;
     TRY(build(b, e->subquery.inner, &n->kids[0]));
+    b->whole_hists = whole;
     w->inner = n->kids[0];
     n->invariant = w->has_at;
     *out = n;
@@ -137,6 +142,17 @@ static err order_rollup(struct plan_node *n)
     return err_new(ERR_INTERNAL, "function %s has no range vector", n->fn->name);
 }
 
+/* Notes what a function wants of the histograms below it. */
+static void note_wants(struct builder *b, const struct function *fn)
+{
+    b->counts_only =
+        b->counts_only || (fn->class == FN_MAP && (fn->code == MAP_HISTOGRAM_COUNT || fn->code == MAP_HISTOGRAM_SUM ||
+                                                   fn->code == MAP_HISTOGRAM_AVG));
+    b->whole_hists =
+        b->whole_hists ||
+        (fn->class == FN_SPECIAL && (fn->code == SPECIAL_HISTOGRAM_QUANTILE || fn->code == SPECIAL_HISTOGRAM_FRACTION));
+}
+
 static err build_call(struct builder *b, const struct expr *e, struct plan_node **out)
 {
     const struct function *fn = e->call.fn;
@@ -144,11 +160,15 @@ static err build_call(struct builder *b, const struct expr *e, struct plan_node 
     struct plan_node *n = node_new(b, rollup ? PLAN_ROLLUP : PLAN_CALL, e, e->call.n_args);
     n->fn = fn;
     n->invariant = !reads_step_time(fn);
+    bool counts_only = b->counts_only, whole_hists = b->whole_hists;
+    note_wants(b, fn);
     for (uint32_t i = 0; i < n->n_kids; i++) {
         TRY(build(b, unparen(e->call.args[i]), &n->kids[i]));
         n->invariant = n->invariant && n->kids[i]->invariant;
         n->may_repeat = n->may_repeat || n->kids[i]->may_repeat;
     }
+    b->counts_only = counts_only;
+    b->whole_hists = whole_hists;
     *out = n;
     if (rollup) return order_rollup(n);
     bool relabels = fn->class == FN_SPECIAL &&
@@ -303,6 +323,7 @@ static void place_select(struct builder *b, struct plan_node *n)
     /* extended ranges look for a neighbour outside on one or both sides */
     if ((w->anchored || w->smoothed) && !instant) w->select_min -= lookback;
     if (w->smoothed) w->select_max += lookback;
+    if (w->find_hints) w->select_min -= lookback; /* a sample to compare the first one with */
     const struct selector *sel = &(instant ? n->expr : unparen(n->expr->range.selector))->selector;
     w->select = share_select(b, sel, w->select_min, w->select_max);
 }

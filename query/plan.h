@@ -43,6 +43,7 @@ struct plan_window {
     bool has_at;
     int64_t at;
     bool anchored, smoothed;
+    bool find_hints;                /* only counts and sums of histograms matter: reset hints are found on the way */
     struct plan_select *select;     /* samples come from storage, ... */
     int64_t select_min, select_max; /* this user's part of it, ... */
     struct plan_node *inner;        /* ... or from a subquery, */

@@ -131,7 +131,7 @@ static double extended_rate(const struct rollup_in *in, uint32_t step, bool coun
     if (in->smoothed)
         for (last = lo; last < hi - 1 && in->t[last] < end;)
             last++;
-    if (in->t[last] <= start) return no_sample();
+    if (in->t[last] <= start || in->t[first] > end) return no_sample();
     double left = in->v[first], right = in->v[last];
     if (in->smoothed && in->t[first] < start)
         left = between(point_at(in, first), point_at(in, first + 1), start, counter);

@@ -102,10 +102,60 @@ static err increase_of(struct mixed *m, bool counter, struct hist **out)
     return NULL;
 }
 
+/* The last sample of the window at or before `start`, or its first. */
+static uint32_t anchor_of(const int64_t *t, uint32_t from, uint32_t to, int64_t start)
+{
+    uint32_t at = from;
+    while (at + 1 < to && t[at + 1] <= start)
+        at++;
+    return at;
+}
+
+static struct hist *value_between(struct mixed *m, uint32_t k, int64_t at, bool counter)
+{
+    double fraction = (double)(at - m->ht[k]) / (double)(m->ht[k + 1] - m->ht[k]);
+    return hist_between(m->hh[k], m->hh[k + 1], fraction, counter, m->a);
+}
+
+/*
+ * Anchored and smoothed: from the value at the window's start (the last sample before it, or what lies between its
+ * neighbours) to the value at its end, plus what resets between the samples took away. A reset between the neighbours
+ * of the start is already in the value there.
+ */
+static err extended_hist_rate(struct mixed *m)
+{
+    int64_t end = m->in->end + (int64_t)m->step * m->in->end_step, start = end - m->in->range;
+    bool counter = m->code != ROLLUP_DELTA, smoothed = m->in->smoothed;
+    uint32_t lo = m->h, hi = m->h + m->nh, last = hi - 1;
+    uint32_t first = anchor_of(m->ht, lo, last > lo ? last : hi, start);
+    if (smoothed)
+        for (last = lo; last < hi - 1 && m->ht[last] < end;)
+            last++;
+    if (m->ht[last] <= start || m->ht[first] > end) return NULL;
+    bool left_between = smoothed && m->ht[first] < start, right_between = smoothed && last > lo && m->ht[last] > end;
+    struct hist *left = left_between ? value_between(m, first, start, counter) : m->hh[first];
+    struct hist *right = right_between ? value_between(m, last - 1, end, counter) : hist_copy(m->a, m->hh[last]);
+    if (!left || !right || hist_sub(right, left, m->a).incompatible) return refuse_schemas(m);
+    for (uint32_t k = first; k <= last; k++)
+        note_kinds(m, m->hh[k], counter);
+    for (uint32_t k = first + left_between; counter && k < last; k++) {
+        if (!hist_detect_reset(m->hh[k + 1], m->hh[k], m->a)) continue;
+        if (hist_add(right, m->hh[k], m->a).incompatible) return refuse_schemas(m);
+    }
+    if (!counter && (!is_reset_hint(m->hh[first], HIST_RESET_GAUGE) || !is_reset_hint(m->hh[last], HIST_RESET_GAUGE)))
+        note_not_gauge(m->notes->notes, m->notes->at, metric_of(m));
+    right->reset_hint = HIST_RESET_GAUGE;
+    hist_compact(right, m->a);
+    if (m->code == ROLLUP_RATE) hist_div(right, (double)m->in->range / 1000);
+    m->result = right;
+    return NULL;
+}
+
 static err hist_rate(struct mixed *m)
 {
     bool counter = m->code != ROLLUP_DELTA;
     struct hist *sum = NULL;
+    if (m->in->anchored || m->in->smoothed) return extended_hist_rate(m);
     if (m->nh < 2) return NULL;
     TRY(increase_of(m, counter, &sum));
     if (!sum) return NULL;
@@ -149,71 +199,15 @@ static err instant_rate(struct mixed *m)
 
 /* ---- sums --------------------------------------------------------------------------------------------------- */
 
-struct running {
-    struct hist *sum, *comp;
-    bool means; /* sum is a mean */
-    bool reset, no_reset, reconciled, incompatible;
-};
-
-static void run_add(struct mixed *m, struct running *r, const struct hist *h)
+static err sum_window(struct mixed *m)
 {
-    struct hist_outcome o = hist_kahan_add(r->sum, h, &r->comp, m->a);
-    r->reconciled = r->reconciled || o.reconciled;
-    r->incompatible = r->incompatible || o.incompatible;
-}
-
-/* The n-th term of a mean. Sums are tried first, on a copy that is dropped if it overflows. */
-static void run_mean(struct mixed *m, struct running *r, const struct hist *h, double n)
-{
-    if (!r->means) {
-        struct running tried = *r;
-        tried.sum = hist_copy(m->a, r->sum);
-        tried.comp = r->comp ? hist_copy(m->a, r->comp) : NULL;
-        run_add(m, &tried, h);
-        if (tried.incompatible || !hist_has_overflow(tried.sum)) {
-            *r = tried;
-            return;
-        }
-        r->means = true;
-        hist_div(r->sum, n - 1);
-        if (r->comp) hist_div(r->comp, n - 1);
-    }
-    double q = (n - 1) / n;
-    hist_mul(r->sum, q);
-    if (r->comp) hist_mul(r->comp, q);
-    struct hist *part = hist_copy(m->a, h);
-    hist_div(part, n);
-    run_add(m, r, part);
-}
-
-static void track_hint(struct running *r, const struct hist *h)
-{
-    r->reset = r->reset || is_reset_hint(h, HIST_RESET_YES);
-    r->no_reset = r->no_reset || is_reset_hint(h, HIST_RESET_NO);
-}
-
-static err hist_sum(struct mixed *m)
-{
-    bool avg = m->code == ROLLUP_AVG;
-    struct running r = {.sum = hist_copy(m->a, m->hh[m->h])};
-    track_hint(&r, r.sum);
-    for (uint32_t i = 1; i < m->nh && !r.incompatible; i++) {
-        const struct hist *h = m->hh[m->h + i];
-        track_hint(&r, h);
-        if (avg)
-            run_mean(m, &r, h, i + 1);
-        else
-            run_add(m, &r, h);
-    }
-    if (r.reset && r.no_reset) note_reset_collision(m->notes->notes, m->notes->at, "aggregation");
-    if (r.reconciled) note_bounds_reconciled(m->notes->notes, m->notes->at, "aggregation");
-    if (r.incompatible) return refuse_schemas(m);
-    if (avg && !r.means) {
-        hist_div(r.sum, m->nh);
-        if (r.comp) hist_div(r.comp, m->nh);
-    }
-    if (r.comp) hist_add(r.sum, r.comp, m->a);
-    m->result = r.sum;
+    struct hist_sum sum = {.mean = m->code == ROLLUP_AVG};
+    for (uint32_t i = 0; i < m->nh; i++)
+        hist_sum_add(&sum, m->hh[m->h + i], m->a);
+    if (sum.reset && sum.no_reset) note_reset_collision(m->notes->notes, m->notes->at, "aggregation");
+    if (sum.reconciled) note_bounds_reconciled(m->notes->notes, m->notes->at, "aggregation");
+    if (sum.incompatible) return refuse_schemas(m);
+    m->result = hist_sum_take(&sum, m->a);
     return NULL;
 }
 
@@ -248,8 +242,14 @@ static bool differs(const struct mixed *m, uint32_t k)
 
 static void transitions(struct mixed *m)
 {
+    uint32_t lo = m->lo;
+    if (m->in->anchored) {
+        int64_t start = m->in->end + (int64_t)m->step * m->in->end_step - m->in->range;
+        if (m->s->t[m->hi - 1] <= start) return;
+        lo = anchor_of(m->s->t, lo, m->hi - 1 > lo ? m->hi - 1 : m->hi, start);
+    }
     m->v = 0;
-    for (uint32_t k = m->lo + 1; k < m->hi; k++)
+    for (uint32_t k = lo + 1; k < m->hi; k++)
         m->v += differs(m, k);
 }
 
@@ -289,7 +289,7 @@ static err roll_window(struct mixed *m)
         return refuse_mix(m, hist_rate);
     case ROLLUP_SUM:
     case ROLLUP_AVG:
-        return refuse_mix(m, hist_sum);
+        return refuse_mix(m, sum_window);
     case ROLLUP_IRATE:
     case ROLLUP_IDELTA:
         return instant_rate(m);
@@ -346,8 +346,6 @@ static void split(struct mixed *m)
 err rollup_mixed(enum rollup_code code, const struct rollup_in *in, const struct series *s,
                  const struct rollup_notes *notes, struct arena *a, double *out, struct hist **hists)
 {
-    if (in->anchored || in->smoothed)
-        return err_new(ERR_EXECUTION, "smoothed and anchored modifiers do not work with native histograms");
     struct arena scratch = {0};
     struct mixed m = {.code = code, .in = in, .notes = notes, .keep = a, .a = &scratch, .s = s};
     err e = NULL;

@@ -126,6 +126,8 @@ static double quantile_of(double q, const double *v, size_t n)
 
 static double mad_of(const double *v, size_t n)
 {
+    for (size_t i = 0; i < n; i++)
+        if (isnan(v[i])) return NAN;
     double median = quantile_of(0.5, v, n);
     double *away = mem_alloc(n * sizeof *away);
     for (size_t i = 0; i < n; i++)
