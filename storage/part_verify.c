@@ -163,29 +163,44 @@ static err verify_order(struct verify *v, const struct part_series *s)
     return ok ? NULL : part_cursor_corrupt(v->c, PART_FRAME_SERIES, v->c->place.frame, "series out of order");
 }
 
-static err verify_one_series(struct verify *v, uint32_t id)
+static err verify_contents(struct verify *v, uint32_t id, const struct part_series *s)
 {
-    struct part_series s;
     uint64_t days = 0;
-    TRY(part_series(v->c, id, &s));
-    TRY(verify_order(v, &s));
-    for (uint32_t i = 0; i < s.n_pairs; i++)
-        v->from_series.pairs += mix(id, s.pairs[2 * i], s.pairs[2 * i + 1]);
-    for (uint32_t k = 0; k < s.n_blocks; k++)
-        note_block(v, id, &s.blocks[k], &days);
+    TRY(verify_order(v, s));
+    for (uint32_t i = 0; i < s->n_pairs; i++)
+        v->from_series.pairs += mix(id, s->pairs[2 * i], s->pairs[2 * i + 1]);
+    for (uint32_t k = 0; k < s->n_blocks; k++)
+        note_block(v, id, &s->blocks[k], &days);
     v->seen.series++;
-    for (uint32_t k = 0; k < s.n_blocks; k++)
-        TRY(verify_block(v, &s.blocks[k]));
+    for (uint32_t k = 0; k < s->n_blocks; k++)
+        TRY(verify_block(v, &s->blocks[k]));
     return NULL;
+}
+
+/* Series [from, to) of one frame; what comes after a record that can't be read is lost with it. */
+static void verify_series_frame(struct verify *v, uint32_t from, uint32_t to)
+{
+    for (uint32_t id = from; id < to; id++) {
+        struct part_series s;
+        err e = part_series(v->c, id, &s);
+        if (e != NULL) {
+            fault_content(v, e);
+            v->lost += to - id;
+            return;
+        }
+        e = verify_contents(v, id, &s);
+        if (e != NULL) v->lost++;
+        fault_content(v, e);
+    }
 }
 
 static void verify_series(struct verify *v)
 {
-    for (uint32_t id = 0; id < v->p->footer.meta.series; id++) {
-        err e = verify_one_series(v, id);
-        if (e != NULL) v->lost++;
-        fault_content(v, e);
-    }
+    const struct part_index *ix = v->c->ix;
+    size_t n = ix->frames[PART_FRAME_SERIES].n;
+    for (size_t f = 0; f < n; f++)
+        verify_series_frame(v, ix->series_first[f],
+                            f + 1 < n ? ix->series_first[f + 1] : (uint32_t)v->p->footer.meta.series);
 }
 
 /* ---- symbols and sets --------------------------------------------------------------------------------------- */
