@@ -14,6 +14,7 @@
 #include "query/query.h"
 #include "storage/base/num.h"
 
+#define TIME_MAX_SECONDS 9223309901257974.0
 #define TIME_MIN_MS (INT64_C(-9223309901257974) * 1000)
 #define TIME_MAX_MS (INT64_C(9223309901257974) * 1000 + 999)
 #define TIME_MIN_TEXT "-292273086-05-16T16:47:06Z"
@@ -139,7 +140,7 @@ err query_parse_time(str text, int64_t *ms)
     double seconds;
     if (num_parse_double(text, &seconds)) {
         double whole, fraction = modf(seconds, &whole);
-        if (fabs(seconds) < (double)(TIME_MAX_MS / 1000)) {
+        if (fabs(seconds) < TIME_MAX_SECONDS) {
             *ms = (int64_t)whole * 1000 + (int64_t)round(fraction * 1000);
             return NULL;
         }

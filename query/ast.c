@@ -75,13 +75,16 @@ bool aggregate_op_has_param(enum aggregate_op op)
 
 struct expr **expr_chain(const struct expr *top, struct arena *a, uint32_t *n)
 {
-    struct expr *e = (struct expr *)(uintptr_t)top; /* the nodes are the caller's, const only for those who read */
-    struct expr *first = e;
+    union { /* top is const only for callers who only read */
+        const struct expr *given;
+        struct expr *own;
+    } first = {.given = top};
+    struct expr *e = first.own;
     for (*n = 0; e->kind == EXPR_BINARY; e = e->binary.lhs)
         (*n)++;
     check(*n > 0);
     struct expr **chain = arena_alloc(a, *n * sizeof(struct expr *));
-    e = first;
+    e = first.own;
     for (uint32_t i = *n; i-- > 0; e = e->binary.lhs)
         chain[i] = e;
     return chain;

@@ -82,11 +82,34 @@ static void print_at(struct printer *p, const struct modifiers *m)
     }
 }
 
+/* Behind `offset`, operators go on only after a parenthesis: may the expression stand there bare? */
+static bool offset_stands_bare(const struct expr *e)
+{
+    if (e->kind == EXPR_BINARY) {
+        while (e->kind == EXPR_BINARY)
+            e = e->binary.lhs;
+        return e->kind == EXPR_PAREN;
+    }
+    while (e->kind == EXPR_UNARY)
+        e = e->unary.inner;
+    return e->kind != EXPR_BINARY;
+}
+
 static void print_offset(struct printer *p, const struct modifiers *m)
 {
-    if (!m->has_offset) return;
-    put(p, " offset ");
+    if (!m->has_offset || (m->offset.ms == 0 && !m->offset.expr)) return; /* less than 1 ms is none */
+    bool bare = !m->offset.expr || offset_stands_bare(m->offset.expr);
+    put(p, bare ? " offset " : " offset (");
     print_duration(p, &m->offset);
+    if (!bare) put(p, ")");
+}
+
+/* Would an operator behind the printed offset be read as part of it? */
+static bool offset_is_open(const struct modifiers *m)
+{
+    if (!m->has_offset || !m->offset.expr) return false;
+    return m->offset.expr->kind == EXPR_PAREN || m->offset.expr->kind == EXPR_BINARY ||
+           !offset_stands_bare(m->offset.expr);
 }
 
 static void print_extended(struct printer *p, const struct modifiers *m)
@@ -141,10 +164,12 @@ static void print_series(struct printer *p, const struct selector *s)
 
 static void print_selector(struct printer *p, const struct selector *s)
 {
+    bool open = offset_is_open(&s->mod);
     print_series(p, s);
+    if (open) print_offset(p, &s->mod);
     print_at(p, &s->mod);
     print_extended(p, &s->mod);
-    print_offset(p, &s->mod);
+    if (!open) print_offset(p, &s->mod);
 }
 
 static void print_range(struct printer *p, const struct expr *e)

@@ -143,7 +143,7 @@ static const uint8_t KEYWORDS_OF_LENGTH[] = {0, 0, 0, 3, 11, 15, 20, 27, 29, 33,
 static const struct keyword *find_keyword(str word)
 {
     if (word.n > KEYWORD_LENGTH_MAX) return NULL;
-    char lower[KEYWORD_LENGTH_MAX];
+    char lower[KEYWORD_LENGTH_MAX] = {0};
     for (size_t i = 0; i < word.n; i++)
         lower[i] = word.p[i] >= 'A' && word.p[i] <= 'Z' ? (char)(word.p[i] | 0x20) : word.p[i];
     for (size_t i = KEYWORDS_OF_LENGTH[word.n]; i < KEYWORDS_OF_LENGTH[word.n + 1]; i++)

@@ -135,7 +135,8 @@ bool literal_duration(str s, int64_t *ns, const char **reason)
 
 double literal_ns_to_seconds(int64_t ns)
 {
-    return (double)(ns / NS_PER_S) + (double)(ns % NS_PER_S) / (double)NS_PER_S;
+    int64_t whole = ns / NS_PER_S, rest = ns % NS_PER_S;
+    return (double)whole + (double)rest / (double)NS_PER_S;
 }
 
 int64_t literal_seconds_to_ns(double seconds)

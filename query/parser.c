@@ -172,6 +172,7 @@ err promql_parse_selector(str text, struct arena *a, struct matcher **m, uint32_
         free_regexes(&p);
         return e;
     }
+    check(selector);
     *m = selector->selector.matchers;
     *n = selector->selector.n_matchers;
     return NULL;

@@ -12,6 +12,7 @@
 
 #include "query/literal.h"
 #include "query/parser_internal.h"
+#include "storage/base/assert.h"
 
 #define SIGN_PRECEDENCE 6 /* a sign's operand is what ^ joins */
 #define EXPECTED "number, duration, step(), or range()"
@@ -166,8 +167,10 @@ static err parse_operators(struct parser *p, const char *context, int least_prec
 
 static err parse_arithmetic(struct parser *p, const char *context, int least_precedence, struct expr **out)
 {
+    *out = NULL;
     TRY(parser_enter(p));
     TRY(parse_signed(p, context, out));
+    check(*out);
     TRY(parse_operators(p, context, least_precedence, out));
     p->depth--;
     return NULL;
@@ -199,19 +202,22 @@ err parse_positive_duration(struct parser *p, const char *context, struct durati
 static err parse_offset_expression(struct parser *p, struct expr **out)
 {
     static const char context[] = "offset";
+    *out = NULL;
     if (!is_sign(&p->token)) {
         bool open = p->token.kind == TOKEN_LEFT_PAREN;
         TRY(parse_operand(p, context, out));
+        check(*out);
         return open ? parse_operators(p, context, 0, out) : NULL;
     }
     struct token sign = p->token;
-    struct expr *inner;
+    struct expr *inner = NULL;
     TRY(parser_advance(p));
     bool open = is_sign(&p->token);
     if (open)
         TRY(parse_arithmetic(p, context, SIGN_PRECEDENCE, &inner));
     else
         TRY(parse_operand(p, context, &inner));
+    check(inner);
     TRY(apply_sign(p, sign, inner, out));
     return open ? parse_operators(p, context, 0, out) : NULL;
 }

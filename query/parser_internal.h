@@ -36,10 +36,10 @@ err parser_expect(struct parser *p, enum token_kind kind, const char *context, c
     __attribute__((warn_unused_result));
 /* "line:column: parse error: ..." for the byte at `at`. */
 err parser_error(const struct parser *p, uint32_t at, const char *format, ...)
-    __attribute__((format(printf, 3, 4), warn_unused_result, cold));
+    __attribute__((format(printf, 3, 4), warn_unused_result, returns_nonnull, cold));
 /* "unexpected <token> in <context>, expected <expected>"; both may be NULL. */
 err parser_unexpected(const struct parser *p, const char *context, const char *expected)
-    __attribute__((warn_unused_result, cold));
+    __attribute__((warn_unused_result, returns_nonnull, cold));
 /* Counts a level of nesting; leave with p->depth--. */
 err parser_enter(struct parser *p) __attribute__((warn_unused_result));
 /* A node that begins at `start` and ends behind the token taken last. */

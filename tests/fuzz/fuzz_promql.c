@@ -5,7 +5,7 @@
 #include "storage/base/alloc.h"
 #include "storage/base/assert.h"
 
-/* Seconds below a millisecond print as 0s, or as nothing: such durations do not read back. */
+/* Ranges below a millisecond print as 0s, which is refused, as in Prometheus. */
 static bool holds_tiny_duration(str s)
 {
     for (size_t i = 0; i + 1 < s.n; i++) {

@@ -23,6 +23,7 @@ static void test_one_line(void **state)
         {"a offset 60s", "a offset 1m"},
         {"a offset -7m", "a offset -7m"},
         {"a offset 0s", "a"},
+        {"a offset 0.0005 - 4", "a - 4"},
         {"a[300] offset 1m @ 10", "a[5m] @ 10.000 offset 1m"},
         {"a[90d:12w]", "a[90d:12w]"},
         {"a[1h:5m] @ start() offset 1m", "a[1h:5m] @ start() offset 1m"},
@@ -50,6 +51,11 @@ static void test_one_line(void **state)
         {"x offset -step()", "x offset -step()"},
         {"x offset - -5m", "x offset 5m"},
         {"x offset (1h + 2)", "x offset (1h + 2)"},
+        {"x offset (5m) * 2", "x offset (5m * 2)"},
+        {"x offset (1m + 2m) * 2", "x offset (1m + 2m) * 2"},
+        {"x offset -+2 ^ 2", "x offset (-2 ^ 2)"},
+        {"x offset -+step() + 3", "x offset (-step() + 3)"},
+        {"x offset (1m + 2m) @ end() + y", "x offset (1m + 2m) @ end() + y"},
         {"((a))", "((a))"},
         {"- (a)", "-(a)"},
     };
@@ -203,10 +209,24 @@ static void test_corpora_round_trip(void **state)
 /* Random queries from a grammar: most are right, all are answered, and what prints reads back. */
 static void grow(struct rng *r, struct buf *q, int depth)
 {
-    static const char *const leaves[] = {
-        "x",      "a.b",       "{\"a.b\"}", "x{l=\"v\"}",     "1",     "1h",
-        "-2",     "x @ end()", "x[5m]",     "x[step()*2:1m]", "\"s\"", "x offset (1m+range())",
-        "time()", "x anchored"};
+    static const char *const leaves[] = {"x",
+                                         "a.b",
+                                         "{\"a.b\"}",
+                                         "x{l=\"v\"}",
+                                         "1",
+                                         "1h",
+                                         "-2",
+                                         "x @ end()",
+                                         "x[5m]",
+                                         "x[step()*2:1m]",
+                                         "\"s\"",
+                                         "x offset (1m+range())",
+                                         "time()",
+                                         "x anchored",
+                                         "x offset (5m)*2",
+                                         "x offset (1+2) @ end()",
+                                         "x offset -+2^2",
+                                         "x offset - -step()"};
     static const char *const binary[] = {" + ",
                                          " - on () ",
                                          " * ",
