@@ -18,7 +18,7 @@
  *     else:      placed: zigzag value frame - expected frame, varint offset in it
  *                varint bytes of the value column. Expected is the byte behind the last value column.
  *     aggregates:
- *       u8       bits 0-1 min, 2-3 max, each 0 given, 1 as first, 2 as last; 4: last as first; 8 resets 0
+ *       u8       bits 0-1 min, 2-3 max, each 0 given, 1 as first, 2 as last; 16: last as first; 32: no resets
  *       numbers  first, [last], [min], [max], sum, [resets]
  *
  *   number:  varint zigzag(k) << 4 | e + 1  for k / 10^e, 0 <= e <= 12, |k| <= 2^53, if that gives the
