@@ -194,14 +194,20 @@ static void refuse(struct conn *c)
     send_answer(c);
 }
 
-void conn_written(struct exchange *x, err e)
+/* To the client, if it is still there. */
+static void send_or_drop(struct exchange *x)
 {
-    x->seq = 0;
-    if (e != NULL) answer_err(&x->out, e);
     if (x->conn != NULL)
         send_answer(x->conn);
     else
         conn_pool_put(conns_of(x), x);
+}
+
+void conn_written(struct exchange *x, err e)
+{
+    x->seq = 0;
+    if (e != NULL) answer_err(&x->out, e);
+    send_or_drop(x);
 }
 
 /* ---- streams ------------------------------------------------------------------------------------------------- */
@@ -278,6 +284,20 @@ static void on_stream(struct exchange *x, struct conns *cs)
     if (stream_take(x->stream, &x->out.body) == STREAM_ABORTED) stream_gone(cs, x);
 }
 
+/* The answer is known: send it, or wait until the write is on disk first. */
+static void answered(struct exchange *x)
+{
+    struct conns *cs = conns_of(x);
+    err e = NULL;
+    if (x->write_begun && x->seq == 0) acks_abandon(&cs->acks);
+    if (x->seq == 0)
+        send_or_drop(x);
+    else if (acks_poll(&cs->acks, x->seq, &e))
+        conn_written(x, e);
+    else
+        conn_wait_push(cs, x);
+}
+
 /* A worker is done with an exchange, or its stream wants attention. */
 static void on_home(struct task *t)
 {
@@ -291,26 +311,11 @@ static void on_home(struct task *t)
     x->stream = NULL;
     x->away = false;
     cs->n_away--;
-    if (x->conn != NULL)
-        send_answer(x->conn);
-    else
-        conn_pool_put(cs, x);
+    answered(x);
     conn_release_if_done(cs);
 }
 
 /* ---- requests ------------------------------------------------------------------------------------------------ */
-
-/* The write is handed over: answer now if its outcome is known, else when it is. */
-static void await_log(struct conn *c)
-{
-    struct exchange *x = c->x;
-    err e = NULL;
-    if (acks_poll(&c->set->acks, x->seq, &e)) {
-        conn_written(x, e);
-        return;
-    }
-    conn_wait_push(c->set, x);
-}
 
 static void run_request(struct conn *c)
 {
@@ -319,17 +324,14 @@ static void run_request(struct conn *c)
     x->start_ns = uv_hrtime();
     x->task.run = on_home;
     if (x->out.status == 0) {
-        x->away = true; /* before: a worker may be done at once */
+        x->write_begun = x->route->where == ROUTE_WRITE;
+        if (x->write_begun) acks_begin(&c->set->acks);
         if (!route_run(x)) {
             c->set->n_away++;
             return;
         }
-        x->away = false;
     }
-    if (x->seq != 0)
-        await_log(c);
-    else
-        send_answer(c);
+    answered(x);
 }
 
 /* 100-continue is granted unless the answer is known already; other expectations are refused. False: answered. */
@@ -460,8 +462,8 @@ static void on_end(struct conn *c, ssize_t code)
         conn_close(c);
         return;
     }
-    /* The client may have closed only its sending half: a query is given up, an answer in the making is sent. */
-    if (c->x->away) atomic_store_explicit(&c->x->canceled, true, memory_order_relaxed);
+    /* It may have closed only its sending half and still read: a query is given up, a write is not. */
+    if (c->x->away && !c->x->write_begun) atomic_store_explicit(&c->x->canceled, true, memory_order_relaxed);
 }
 
 static void keep_ahead(struct conn *c, const char *p, size_t n)

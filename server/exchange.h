@@ -45,7 +45,7 @@ struct exchange {
     struct stream *stream; /* for a long answer; owned, made before the worker gets the exchange */
     bool streamed;         /* worker's: the answer goes through the stream, out is its head */
     bool stream_complete;  /* worker's: all of it was written */
-    bool away;             /* a worker has it */
+    bool away;             /* a worker has it; set before the worker gets it */
     uint64_t start_ns;
     struct exchange *next; /* in the list of those that wait for their write, or in the pool */
     size_t counted;        /* bytes of the body counted in the server's budget */

@@ -2,15 +2,20 @@
  * h_write.c: bodies of samples → ingest.
  *
  * Runs on the loop: decoding and appending a body takes microseconds to a few milliseconds, and the
- * body then needs no copy. The answer waits for the log (x->seq); the connection sends it when the
- * number has settled. The write is counted in the loop's acks before it goes to storage, see acks.c.
+ * body then needs no copy. Only bodies of several megabytes go to a slow worker (route.c), which then
+ * has a scratch of its own. The answer waits for the log (x->seq): the connection sees to that.
  */
 #include "server/handlers.h"
 
+static struct ingest_scratch *loop_scratch(struct server *s, struct exchange_home *home)
+{
+    if (home->scratch == NULL) home->scratch = ingest_scratch_create(s->ingest);
+    return home->scratch;
+}
+
 static void write_body(struct server *s, struct exchange *x, enum ingest_format format)
 {
-    struct exchange_home *home = x->home;
-    if (home->scratch == NULL) home->scratch = ingest_scratch_create(s->ingest);
+    struct ingest_scratch *own = x->away ? ingest_scratch_create(s->ingest) : NULL;
     struct ingest_request rq = {
         .format = format,
         .content_type = http_header(&x->in, HEADER_CONTENT_TYPE),
@@ -20,9 +25,8 @@ static void write_body(struct server *s, struct exchange *x, enum ingest_format 
         .n_args = x->params.n,
     };
     struct ingest_reply reply = {0};
-    acks_begin(home->acks);
-    ingest_handle(s->ingest, home->scratch, &rq, &reply);
-    if (reply.seq == 0) acks_abandon(home->acks);
+    ingest_handle(s->ingest, own != NULL ? own : loop_scratch(s, x->home), &rq, &reply);
+    ingest_scratch_destroy(own);
     x->seq = reply.seq;
     x->out.status = reply.status;
     x->out.retry_after_s = reply.retry_after ? 5 : 0;

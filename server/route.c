@@ -13,8 +13,10 @@
 #include <strings.h>
 
 #include "server/handlers.h"
+#include "storage/base/assert.h"
 
-#define FORM_MAX (16u << 20) /* body of anything that is not a write */
+#define FORM_MAX (16u << 20)        /* body of anything that is not a write */
+#define WRITE_INLINE_MAX (4u << 20) /* body that is decoded on the loop */
 
 #define GET_POST (VERB_GET | VERB_POST)
 #define POST_PUT (VERB_POST | VERB_PUT)
@@ -175,12 +177,35 @@ static bool run_inline(struct exchange *x)
     return true;
 }
 
+/* Writes are run on the loop unless they would hold it up for long. */
+static bool runs_inline(const struct exchange *x)
+{
+    enum route_where where = x->route->where;
+    return where == ROUTE_INLINE || (where == ROUTE_WRITE && x->in.body.n <= WRITE_INLINE_MAX);
+}
+
+/* False: the queue is full. */
+static bool send_away(struct server *s, struct exchange *x)
+{
+    bool write = x->route->where == ROUTE_WRITE;
+    if (write)
+        check((const uint8_t *)x->in.body.p == x->in.body_buf.data); /* its own memory: it is longer than a read */
+    else
+        x->in.body = (str){0}; /* it may lie in the connection's read buffer */
+    if (x->route->flags & ROUTE_STREAMS) x->stream = stream_create(x->home->loop, &x->task);
+    x->away = true;
+    if (worker_submit(x->route->where == ROUTE_QUERY ? s->queries : s->slow, run_on_worker, x)) return true;
+    x->away = false;
+    stream_destroy(x->stream);
+    x->stream = NULL;
+    return false;
+}
+
 bool route_run(struct exchange *x)
 {
     struct server *s = x->server;
-    const struct route *r = x->route;
     bool starting = atomic_load_explicit(&s->phase, memory_order_acquire) == PHASE_STARTING;
-    if (starting && !(r->flags & ROUTE_ALWAYS)) {
+    if (starting && !(x->route->flags & ROUTE_ALWAYS)) {
         answer_error(&x->out, 503, "unavailable", "the server is starting: the log is being replayed");
         x->out.retry_after_s = 5;
         return true;
@@ -190,12 +215,8 @@ bool route_run(struct exchange *x)
         answer_err(&x->out, e);
         return true;
     }
-    if (r->where == ROUTE_INLINE || r->where == ROUTE_WRITE) return run_inline(x);
-    x->in.body = (str){0}; /* borrowed from the connection's read buffer, perhaps */
-    if (r->flags & ROUTE_STREAMS) x->stream = stream_create(x->home->loop, &x->task);
-    if (worker_submit(r->where == ROUTE_QUERY ? s->queries : s->slow, run_on_worker, x)) return false;
-    stream_destroy(x->stream);
-    x->stream = NULL;
+    if (runs_inline(x)) return run_inline(x);
+    if (send_away(s, x)) return false;
     answer_error(&x->out, 503, "unavailable", "too many requests are waiting");
     x->out.retry_after_s = 5;
     return true;

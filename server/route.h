@@ -12,7 +12,7 @@
 
 enum route_where {
     ROUTE_INLINE, /* on the loop: short, never blocks */
-    ROUTE_WRITE,  /* on the loop; the body is the handler's, the answer may wait for the log */
+    ROUTE_WRITE,  /* on the loop, or a slow worker if the body is very long; the answer may wait for the log */
     ROUTE_QUERY,  /* on the query workers */
     ROUTE_SLOW,   /* on the workers for long jobs */
 };
@@ -43,7 +43,7 @@ void route_resolve(struct exchange *x);
 uint64_t route_body_max(const struct exchange *x);
 /*
  * At the end of the body, on the loop: runs the handler or hands x to a worker. True: x->out is filled (or x->seq is
- * to be waited for); false: x comes back through its task.
+ * to be waited for); false: x comes back through its task, with x->away until then.
  */
 bool route_run(struct exchange *x);
 

@@ -534,6 +534,18 @@ class OwnServer(unittest.TestCase):
         else:
             self.fail("the connections were not given back")
 
+    def test_very_long_body(self):
+        """Decoded beside the loop, which answers others meanwhile."""
+        s = self.start()
+        count = 120000
+        lines = "".join(f'very_long{{n="{i}"}} {i} 1700000000000\n' for i in range(count)).encode()
+        self.assertGreater(len(lines), 4 << 20)
+        self.assertIn(s.request("POST", "/api/v1/import/prometheus", lines)[0], (200, 204))
+        _, body = s.json("/api/v1/query?query=sum(very_long)&time=1700000001")
+        self.assertEqual(body["data"]["result"][0]["value"][1], str(count * (count - 1) // 2))
+        status = s.request("POST", "/api/v1/import/prometheus", b"\n".join([lines, b"not { a line"]))[0]
+        self.assertIn(status, (200, 400))
+
     def test_compression_off(self):
         s = self.start("--web.compression=off")
         self.assertNotIn("Content-Encoding", s.get("/metrics", headers={"Accept-Encoding": "gzip"})[1])
