@@ -24,6 +24,8 @@
 #define TRIM_NS INT64_C(5000000000)
 #define RETENTION_CHECK_MS INT64_C(60000)
 #define MERGE_WAIT_SECONDS 5
+#define FLUSHER_NICE 5
+#define MERGER_NICE 10
 
 /* ---- fields ----------------------------------------------------------------------------------------------------- */
 
@@ -209,9 +211,16 @@ static bool wait_asked(struct db *db, pthread_cond_t *wake, bool *asked, int sec
     return !atomic_load(&db->stopping);
 }
 
+/* Neither may hold up those who wait for an answer. */
+static void step_back(struct db *db, int niceness)
+{
+    if (db->env->ops->step_back != NULL) db->env->ops->step_back(db->env, niceness);
+}
+
 static void *run_flusher(void *arg)
 {
     struct db *db = arg;
+    step_back(db, FLUSHER_NICE);
     while (wait_asked(db, &db->flush_wake, &db->flush_asked, 1)) {
         err e = flusher_turn(db);
         if (e == NULL) continue;
@@ -225,6 +234,7 @@ static void *run_flusher(void *arg)
 static void *run_merger(void *arg)
 {
     struct db *db = arg;
+    step_back(db, MERGER_NICE);
     while (wait_asked(db, &db->merge_wake, &db->merge_asked, MERGE_WAIT_SECONDS)) {
         bool did = true;
         while (did && !atomic_load(&db->stopping))

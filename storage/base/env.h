@@ -54,6 +54,8 @@ struct env_ops {
     int64_t (*now_ms)(struct env *env);   /* wall clock, ms since the epoch */
     uint64_t (*mono_ns)(struct env *env); /* monotonic */
     void (*random)(struct env *env, void *p, size_t n);
+    /* The calling thread does background work from now on: `niceness` 1 .. 19 steps behind the others. May be NULL. */
+    void (*step_back)(struct env *env, int niceness);
 };
 
 struct env {

@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -367,6 +368,12 @@ static void posix_random(struct env *env, void *p, size_t n)
     }
 }
 
+static void posix_step_back(struct env *env, int niceness)
+{
+    (void)env;
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), niceness); /* Linux: of the thread. A wish: it works without */
+}
+
 static const struct env_ops posix_ops = {
     .file_open = posix_file_open,
     .file_read = posix_file_read,
@@ -389,6 +396,7 @@ static const struct env_ops posix_ops = {
     .now_ms = posix_now_ms,
     .mono_ns = posix_mono_ns,
     .random = posix_random,
+    .step_back = posix_step_back,
 };
 
 struct env *env_posix(void)
