@@ -7,6 +7,8 @@
  */
 #include "query/check.h"
 
+#include <stdlib.h>
+
 #include "storage/base/assert.h"
 
 static err expect_type(const struct parser *p, struct expr *e, enum value_type want, const char *context)
@@ -109,15 +111,22 @@ static err check_bool(const struct parser *p, const struct expr *e)
     return NULL;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return str_cmp(*(const str *)a, *(const str *)b);
+}
+
 /* A label can't both identify the match and be taken over from the "one" side. */
 static err check_included(const struct parser *p, const struct expr *e)
 {
     const struct matching *m = &e->binary.matching;
-    for (uint32_t i = 0; m->on && i < m->n_labels; i++)
-        for (uint32_t j = 0; j < m->n_include; j++)
-            if (str_eq(m->labels[i], m->include[j]))
-                return parser_error(p, operator_start(p, e), "label %.*s must not occur in ON and GROUP clause at once",
-                                    STR_ARG(parser_quote(p, m->labels[i])));
+    if (!m->on || m->n_include == 0) return NULL;
+    str *include = arena_dup(p->arena, m->include, m->n_include * sizeof(str)); /* sorted: lists may be long */
+    qsort(include, m->n_include, sizeof(str), compare_names);
+    for (uint32_t i = 0; i < m->n_labels; i++)
+        if (bsearch(&m->labels[i], include, m->n_include, sizeof(str), compare_names))
+            return parser_error(p, operator_start(p, e), "label %.*s must not occur in ON and GROUP clause at once",
+                                STR_ARG(parser_quote(p, m->labels[i])));
     return NULL;
 }
 

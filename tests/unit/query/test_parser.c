@@ -346,6 +346,29 @@ static void test_chains(void **state)
     mem_free(query);
 }
 
+/* Long lists cost no more than linear time, or this test would not end. */
+static void test_long_lists(void **state)
+{
+    (void)state;
+    char *on = repeat("a + on (", "b,", 200000, "", ""), *query = repeat(on, "", 0, ") group_left (", "");
+    char *whole = repeat(query, "c,", 200000, ") d", ""), *got = query_text(whole);
+    assert_int_not_equal(strncmp(got, "error", 5), 0);
+    mem_free(on);
+    mem_free(query);
+    mem_free(whole);
+    mem_free(got);
+    query = repeat("x{", "a=\"b\",", 100000, "}", "");
+    got = query_text(query);
+    assert_int_equal(strlen(got), strlen(query) - 1); /* but for the last comma */
+    mem_free(query);
+    mem_free(got);
+    query = repeat("label_join(x,\"a\",\"b\"", ",\"c\"", 200000, ")", "");
+    got = query_text(query);
+    assert_int_not_equal(strncmp(got, "error", 5), 0);
+    mem_free(query);
+    mem_free(got);
+}
+
 static void test_text_limit(void **state)
 {
     (void)state;
@@ -421,13 +444,11 @@ static void test_deep_corpus(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_precedence),    cmocka_unit_test(test_selector),
-        cmocka_unit_test(test_ranges),        cmocka_unit_test(test_matching),
-        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_words),
-        cmocka_unit_test(test_syntax_errors), cmocka_unit_test(test_experimental),
-        cmocka_unit_test(test_depth),         cmocka_unit_test(test_chains),
-        cmocka_unit_test(test_text_limit),    cmocka_unit_test(test_match_selector),
-        cmocka_unit_test(test_scripts),       cmocka_unit_test(test_deep_corpus),
+        cmocka_unit_test(test_precedence),     cmocka_unit_test(test_selector),     cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_matching),       cmocka_unit_test(test_numbers),      cmocka_unit_test(test_words),
+        cmocka_unit_test(test_syntax_errors),  cmocka_unit_test(test_experimental), cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_chains),         cmocka_unit_test(test_text_limit),   cmocka_unit_test(test_long_lists),
+        cmocka_unit_test(test_match_selector), cmocka_unit_test(test_scripts),      cmocka_unit_test(test_deep_corpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
