@@ -14,6 +14,11 @@
 #include "query/rollup.h"
 #include "storage/base/num.h"
 
+/* 2^(1/2), 2^(1/4), ... 2^(1/256), with the last digits that make their products the bounds that everybody else prints:
+ * the nearest doubles would give bounds that differ from Prometheus's by an ulp or two. */
+static const double ROOTS[] = {0x1.6a09e667f3bccp+0, 0x1.306fe0a31b715p+0, 0x1.172b83c7d517bp+0, 0x1.0b5586cf9890fp+0,
+                               0x1.059b0d3158574p+0, 0x1.02c9a3e778061p+0, 0x1.0163da9fb3335p+0, 0x1.00b1afa5abcbfp+0};
+
 static double exponential_bound(int32_t index, int32_t schema)
 {
     if (schema <= 0) {
@@ -22,9 +27,12 @@ static double exponential_bound(int32_t index, int32_t schema)
         if (exponent > 1024) return INFINITY;
         return exponent < -1100 ? 0 : ldexp(1, (int)exponent);
     }
-    int32_t per_octave = 1 << schema, fraction = index & (per_octave - 1), octave = index >> schema;
+    int32_t fraction = index & ((1 << schema) - 1), octave = index >> schema;
     if (fraction == 0 && octave == 1024) return DBL_MAX;
-    return ldexp(exp2((double)fraction / per_octave), octave);
+    double bound = 0.5;
+    for (int32_t k = 0; k < schema; k++)
+        if (fraction >> (schema - 1 - k) & 1) bound *= ROOTS[k];
+    return ldexp(bound, octave + 1);
 }
 
 double hist_bound(int32_t index, int32_t schema, const double *custom, uint32_t n_custom)

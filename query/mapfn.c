@@ -156,16 +156,10 @@ static int days_in_month(int64_t year, int month)
 }
 
 /* Eras of 400 years have the same number of days; years are counted from March, so that the leap day ends one. */
-static struct date date_of(int64_t seconds)
+static struct date date_of(int64_t days, int64_t second)
 {
-    struct date d;
-    d.days = seconds / 86400;
-    d.second = seconds % 86400;
-    if (d.second < 0) {
-        d.second += 86400;
-        d.days--;
-    }
-    int64_t shifted = d.days + 719468; /* days since 0000-03-01 */
+    struct date d = {.days = days, .second = second};
+    int64_t shifted = days + 719468; /* days since 0000-03-01 */
     int64_t era = (shifted >= 0 ? shifted : shifted - 146096) / 146097;
     int64_t of_era = shifted - era * 146097;
     int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
@@ -175,6 +169,18 @@ static struct date date_of(int64_t seconds)
     d.month = (int)(month < 10 ? month + 3 : month - 9);
     d.year = year + era * 400 + (d.month <= 2);
     return d;
+}
+
+/* Go counts seconds without sign from the year -292277022399; what lies before comes out at the other end. */
+#define GO_FIRST_SECOND (-INT64_C(9223372028715321600))
+
+static struct date date_of_double(double seconds)
+{
+    /* what no int64 holds becomes the least one, as on the machines that Prometheus runs on */
+    int64_t s = seconds >= -0x1p63 && seconds < 0x1p63 ? (int64_t)seconds : INT64_MIN;
+    __int128 wide = s < GO_FIRST_SECOND ? (__int128)s + ((__int128)1 << 64) : s;
+    int64_t second = (int64_t)(wide % 86400), days = (int64_t)(wide / 86400);
+    return second < 0 ? date_of(days - 1, second + 86400) : date_of(days, second);
 }
 
 static int day_of_year(const struct date *d)
@@ -187,11 +193,7 @@ static int day_of_year(const struct date *d)
 
 double datefn(enum date_code code, double seconds)
 {
-    /* what no int64 holds becomes the least one, as it does on the machines Prometheus runs on; then away from the
-     * ends of the range, where the arithmetic above would overflow */
-    int64_t s = seconds >= -0x1p63 && seconds < 0x1p63 ? (int64_t)seconds : INT64_MIN;
-    if (s < INT64_MIN + 86400000) s = INT64_MIN + 86400000;
-    struct date d = date_of(s);
+    struct date d = date_of_double(seconds);
     switch (code) {
     case DATE_DAY_OF_MONTH:
         return d.day;

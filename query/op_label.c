@@ -87,6 +87,16 @@ static err check_name(str name, const char *what, const char *function)
     return err_new(ERR_EXECUTION, "invalid %s label name in %s(): %.*s", what, function, STR_ARG(name));
 }
 
+/* The text of a query is fine even if a string in it is no regex: an error of execution, as in Prometheus. */
+static err create_regex(str pattern, struct regex **re)
+{
+    err cause = regex_create(pattern, re);
+    if (!cause) return NULL;
+    err e = err_new(ERR_EXECUTION, "invalid regular expression in label_replace(): %s", err_message(cause));
+    err_free(cause);
+    return e;
+}
+
 err op_label_open(struct exec *x, const struct plan_node *node, struct op **out)
 {
     struct op_label *o = op_new(x, node, sizeof *o, label_next, label_close);
@@ -99,8 +109,7 @@ err op_label_open(struct exec *x, const struct plan_node *node, struct op **out)
     for (uint32_t i = 0; i < o->n_sources; i++)
         o->sources[i] = node->kids[3 + i]->string;
     if (replaces) {
-        err e = regex_create(node->kids[4]->string, &o->re);
-        if (e) return err_wrap(e, "invalid regular expression in label_replace()");
+        TRY(create_regex(node->kids[4]->string, &o->re));
     }
     for (uint32_t i = 0; !replaces && i < o->n_sources; i++)
         TRY(check_name(o->sources[i], "source", node->fn->name));

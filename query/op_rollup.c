@@ -23,6 +23,7 @@ struct op_rollup {
     struct hist **h; /* made when the first histogram comes */
     struct rollup_scratch scratch;
     bool counter_checked; /* all series have the name that was checked */
+    bool params_checked;
 };
 
 static void rollup_close(struct op *op)
@@ -89,6 +90,30 @@ static err roll_mixed(struct op_rollup *o, struct series *s)
     return rollup_mixed(o->code, &o->in, s, &notes, &o->op.scratch, o->v, o->h);
 }
 
+/* Quantiles outside [0, 1] are allowed but worth a note where they are applied. */
+static void check_quantiles(struct op_rollup *o)
+{
+    const double *q = o->in.param[0];
+    for (uint32_t i = 0; i < o->op.n && !o->params_checked; i++) {
+        if (is_stale_nan(o->v[i]) || (q[i] >= 0 && q[i] <= 1)) continue;
+        note_bad_quantile(o->op.x->notes, plan_samples_of(o->op.node)->expr->start, q[i]);
+        o->params_checked = true;
+    }
+}
+
+static err check_factors(struct op_rollup *o)
+{
+    const double *p0 = o->in.param[0], *p1 = o->in.param[1];
+    for (uint32_t i = 0; i < o->op.n && !o->params_checked; i++) {
+        if (p0[i] <= 0 || p0[i] >= 1)
+            return err_new(ERR_EXECUTION, "invalid smoothing factor. Expected: 0 < sf < 1, got: %f", p0[i]);
+        if (p1[i] <= 0 || p1[i] >= 1)
+            return err_new(ERR_EXECUTION, "invalid trend factor. Expected: 0 < tf < 1, got: %f", p1[i]);
+    }
+    o->params_checked = true;
+    return NULL;
+}
+
 static err rollup_next(struct op *op, struct row *row, bool *more)
 {
     struct op_rollup *o = (struct op_rollup *)op;
@@ -104,28 +129,12 @@ static err rollup_next(struct op *op, struct row *row, bool *more)
     else
         o->fn(&o->in, o->v);
     if (o->code == ROLLUP_RATE || o->code == ROLLUP_INCREASE) TRY(check_counter(o, &s.labels));
+    if (o->code == ROLLUP_QUANTILE) check_quantiles(o);
+    if (o->code == ROLLUP_DOUBLE_EXPONENTIAL) TRY(check_factors(o));
     *row = s.labels;
     row->v = o->v;
     row->h = s.h ? o->h : NULL;
     row->drop_name = row->drop_name || !rollup_keeps_name(o->code);
-    return NULL;
-}
-
-/* Quantiles outside [0, 1] are allowed but worth a note; smoothing factors are not allowed. */
-static err check_params(struct op_rollup *o)
-{
-    const double *p0 = o->in.param[0], *p1 = o->in.param[1];
-    for (uint32_t i = 0; i < o->op.n; i++) {
-        if (o->code == ROLLUP_QUANTILE && !(p0[i] >= 0 && p0[i] <= 1)) {
-            note_bad_quantile(o->op.x->notes, o->op.node->kids[1]->expr->start, p0[i]);
-            return NULL;
-        }
-        if (o->code != ROLLUP_DOUBLE_EXPONENTIAL) continue;
-        if (p0[i] <= 0 || p0[i] >= 1)
-            return err_new(ERR_EXECUTION, "invalid smoothing factor. Expected: 0 < sf < 1, got: %f", p0[i]);
-        if (p1[i] <= 0 || p1[i] >= 1)
-            return err_new(ERR_EXECUTION, "invalid trend factor. Expected: 0 < tf < 1, got: %f", p1[i]);
-    }
     return NULL;
 }
 
@@ -153,7 +162,6 @@ err op_rollup_open(struct exec *x, const struct plan_node *node, struct op **out
         TRY(exec_column(x, node->kids[i], &column));
         o->in.param[i - 1] = column;
     }
-    TRY(check_params(o));
     TRY(exec_columns(x, 1, o->op.n, &o->v));
     return source_open(x, plan_samples_of(node), &o->source);
 }
