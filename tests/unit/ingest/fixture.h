@@ -32,7 +32,8 @@ struct fixture {
     struct buf dump;           /* of the last dump, NUL-terminated */
 };
 
-static void fixture_open(struct fixture *f, int64_t retention_ms, int64_t future_ms, size_t max_body_raw)
+__attribute__((unused)) static void fixture_open(struct fixture *f, int64_t retention_ms, int64_t future_ms,
+                                                 size_t max_body_raw)
 {
     *f = (struct fixture){.path = "/tmp/varve-ingest-XXXXXX"};
     assert_non_null(mkdtemp(f->path));
@@ -45,7 +46,7 @@ static void fixture_open(struct fixture *f, int64_t retention_ms, int64_t future
     f->scratch = ingest_scratch_create(f->in);
 }
 
-static void fixture_close(struct fixture *f)
+__attribute__((unused)) static void fixture_close(struct fixture *f)
 {
     char command[128];
     buf_deinit(&f->reply.body);
@@ -58,7 +59,7 @@ static void fixture_close(struct fixture *f)
 }
 
 /* Sends one request; the reply stays in the fixture, its body NUL-terminated. Returns the status. */
-static int post_full(struct fixture *f, const struct ingest_request *rq)
+__attribute__((unused)) static int post_full(struct fixture *f, const struct ingest_request *rq)
 {
     buf_deinit(&f->reply.body);
     ingest_handle(f->in, f->scratch, rq, &f->reply);
@@ -74,7 +75,7 @@ __attribute__((unused)) static int post(struct fixture *f, enum ingest_format fo
     return post_full(f, &rq);
 }
 
-static bool keep(void *arg, str bytes)
+__attribute__((unused)) static bool keep(void *arg, str bytes)
 {
     buf_str(arg, bytes);
     return true;
@@ -94,6 +95,18 @@ __attribute__((unused)) static const char *dump(struct fixture *f, const char *m
     matcher_deinit(&m);
     buf_u8(&f->dump, 0);
     return (const char *)f->dump.data;
+}
+
+/* How often the last dump has this text. (strstr in a loop is quadratic under ASan.) */
+__attribute__((unused)) static size_t dump_count(const struct fixture *f, str text)
+{
+    size_t n = 0;
+    const char *at = (const char *)f->dump.data, *end = at + f->dump.n;
+    while ((at = memmem(at, (size_t)(end - at), text.p, text.n)) != NULL) {
+        at += text.n;
+        n++;
+    }
+    return n;
 }
 
 #define assert_reply_has(f, text)                                                                                      \

@@ -127,7 +127,7 @@ static void test_refusals(void **state)
                   "a",
                   3},
             ERR_INVALID); /* content after nothing */
-    refused((str){"\xe8\x07\x08"
+    refused((str){"\x84\x07\x08"
                   "abc",
                   6},
             ERR_INVALID);                                                          /* promises more than can be */
