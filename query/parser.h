@@ -13,6 +13,7 @@
 
 #define PROMQL_DEPTH_MAX 250
 #define PROMQL_HEIGHT_MAX 12000 /* of the tree: what a chain of left-associative operators may reach */
+#define PROMQL_REGEXES_MAX 2000 /* compiled in one query: each costs some 0.1 ms and kilobytes outside the arena */
 #define PROMQL_TEXT_MAX (1u << 20)
 
 /* experimental: allow functions and operators that need --query.experimental. */

@@ -27,6 +27,7 @@ struct parser {
     uint32_t last_end; /* end of the token taken last */
     unsigned depth;    /* of nesting here */
     struct parser_regex *regexes;
+    uint32_t n_regexes;
 };
 
 /* parser.c */

@@ -59,7 +59,8 @@ static err add_matcher(struct parser *p, struct matcher_list *list, uint32_t at,
     struct parser_regex *link = arena_alloc(p->arena, sizeof *link);
     *link = (struct parser_regex){.next = p->regexes, .re = m.re};
     p->regexes = link;
-    return NULL;
+    if (++p->n_regexes <= PROMQL_REGEXES_MAX) return NULL;
+    return parser_error(p, at, "query has too many regular expressions, more than %d", PROMQL_REGEXES_MAX);
 }
 
 /* name op "value"; or a quoted metric name alone. */

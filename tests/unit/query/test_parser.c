@@ -362,6 +362,11 @@ static void test_long_lists(void **state)
     assert_int_equal(strlen(got), strlen(query) - 1); /* but for the last comma */
     mem_free(query);
     mem_free(got);
+    query = repeat("x{", "a=~\"b.c\",", 100000, "}", "");
+    got = query_text(query);
+    assert_non_null(strstr(got, "too many regular expressions"));
+    mem_free(query);
+    mem_free(got);
     query = repeat("label_join(x,\"a\",\"b\"", ",\"c\"", 200000, ")", "");
     got = query_text(query);
     assert_int_not_equal(strncmp(got, "error", 5), 0);
