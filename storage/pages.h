@@ -15,7 +15,11 @@
 
 #define PAGES_SHIFT 10u
 #define PAGE_ELEMENTS (1u << PAGES_SHIFT)
+#ifdef VARVE_SLOW_CHECKS
+#define PAGES_MAX (1u << 12) /* 4 M elements: the simulator makes thousands of these, and sanitizers map them whole */
+#else
 #define PAGES_MAX (1u << 17) /* 134 M elements */
+#endif
 
 struct pages {
     _Atomic(char *) *dir; /* PAGES_MAX pointers, reserved lazily by the system */
