@@ -172,7 +172,6 @@ struct decoder {
     size_t expanded;
     struct column_scratch *values;
     double v[LIMIT_BLOCK_SAMPLES + COLUMN_VALUE_PAD];
-    int64_t k[LIMIT_BLOCK_SAMPLES];
 };
 
 /* A value column's bits into row[0..run). */

@@ -251,10 +251,8 @@ static inline __attribute__((always_inline)) void apply_offset(const enum family
         *u++ = difference(f, p, k, i) - base;
 }
 
-void predictor_apply(const struct plan *plan, const int64_t *values, size_t n, uint64_t *u)
+static void apply(const struct plan p, const uint64_t *k, size_t n, uint64_t *u)
 {
-    const uint64_t *k = (const uint64_t *)values;
-    struct plan p = *plan; /* no aliasing with u */
     switch (p.predictor) {
     case PLAIN_OFFSET:
         apply_offset(PLAIN, &p, k, n, 0, u);
@@ -274,6 +272,11 @@ void predictor_apply(const struct plan *plan, const int64_t *values, size_t n, u
     default:
         apply_offset(LINEAR, &p, k, n, 0, u);
     }
+}
+
+void predictor_apply(const struct plan *p, const int64_t *k, size_t n, uint64_t *u)
+{
+    apply(*p, (const uint64_t *)k, n, u);
 }
 
 /* ---- restoring */
@@ -324,26 +327,30 @@ static void restore_linear(const struct plan p, uint64_t *k, size_t n)
         k[i] = line + (k[i] << p.shift);
 }
 
-void predictor_restore(const struct plan *p, int64_t *values, size_t n)
+static void restore(const struct plan p, uint64_t *k, size_t n)
 {
-    uint64_t *k = (uint64_t *)values;
-    switch (p->predictor) {
+    switch (p.predictor) {
     case PLAIN_OFFSET:
-        restore_plain(*p, k, n);
+        restore_plain(p, k, n);
         return;
     case PLAIN_ZIGZAG:
-        restore_plain_zigzag(*p, k, n);
+        restore_plain_zigzag(p, k, n);
         return;
     case DELTA_OFFSET:
-        restore_delta(*p, k, n);
+        restore_delta(p, k, n);
         return;
     case DELTA_ZIGZAG:
-        restore_delta_zigzag(*p, k, n);
+        restore_delta_zigzag(p, k, n);
         return;
     case DELTA2_ZIGZAG:
-        restore_delta2(*p, k, n);
+        restore_delta2(p, k, n);
         return;
     default:
-        restore_linear(*p, k, n);
+        restore_linear(p, k, n);
     }
+}
+
+void predictor_restore(const struct plan *p, int64_t *k, size_t n)
+{
+    restore(*p, (uint64_t *)k, n);
 }
