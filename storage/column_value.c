@@ -90,7 +90,7 @@ static void put_repeated(double v, struct buf *out)
 bool column_value_is_constant(const void *p, size_t bytes, double *v)
 {
     const uint8_t *at = p;
-    if (bytes < 1 || bytes > 9 || at[0] != CODE_CONSTANT) return false;
+    if (bytes < 1 || bytes > 9 || at[0] != CODE_CONSTANT || at[bytes - 1] == 0) return false;
     uint64_t bits = 0;
     for (size_t i = 1; i < bytes; i++)
         bits |= (uint64_t)at[i] << (64 - 8 * i);

@@ -397,6 +397,7 @@ static void cut_or_longer_is_corrupt(void **state)
     for (size_t kind = 0; kind < ARRAY_LEN(fills); kind++) {
         fills[kind](&f->rng, f->v, 70);
         if (kind % 2) disturb(&f->rng, f->v, 70);
+        f->v[3] = 12345; /* a constant, cut, is another constant */
         round_trip(f, 70, NULL);
         struct buf bytes = {0};
         buf_put(&bytes, f->out.data, f->out.n);
@@ -419,6 +420,7 @@ static void malformed_heads_are_corrupt(void **state)
         {"\x80\x00\x00", 3},                                          /* bit 7 */
         {"\x3e\x00\x00\x00\x00", 5},                                  /* residuals of bits */
         {"\x1f\x3f\xf8\x00\x00\x00\x00\x00\x00\x00", 10},             /* a constant of nine bytes */
+        {"\x1f\x3f\x00", 3},                                          /* a constant with a zero byte at the end */
         {"\x00\x09\x00", 3},                                          /* width 9 */
         {"\x00\x60\x00", 3},                                          /* predictor 6 */
         {"\x00\x80\x80\x00", 4},                                      /* bit 7 of the second byte */
