@@ -90,6 +90,12 @@ static inline struct labels model_labels(struct rng *r, struct arena *a)
     if (rng_chance(r, 0.3)) model_label(&ls, STR("mode"), model_pick(r, a, "mode ü ", 4));
     if (rng_chance(r, 0.2)) model_label(&ls, STR("Zone"), model_pick(r, a, "", 2));
     if (rng_chance(r, 0.1)) model_label(&ls, STR("id"), model_pick(r, a, "unique-", 1000000));
+    if (rng_chance(r, 0.1)) { /* long and unlike each other: symbols fill several frames */
+        uint64_t x = rng_next(r);
+        model_label(&ls, STR("path"),
+                    arena_printf(a, "%016llx/%016llx/%016llx", (unsigned long long)x, (unsigned long long)(x * x),
+                                 (unsigned long long)(x * x * x)));
+    }
     assert_ok(labels_canonicalize(&ls));
     return ls;
 }
@@ -259,23 +265,24 @@ static inline void model_write(struct model *m, struct env *env, const char *pat
 {
     uint32_t n_symbols;
     str *symbols = model_symbols(m, &n_symbols);
+    struct arena scratch = {0};
     struct part_writer *w;
     assert_ok(part_writer_create(env, path, meta, symbols, n_symbols, &w));
     for (size_t i = 0; i < m->n; i++) {
         const struct model_series *s = &m->series[i];
-        uint32_t pairs[32];
+        uint32_t pairs[2 * LIMIT_LABELS];
         for (uint32_t k = 0; k < s->ls.n; k++) {
             pairs[2 * k] = model_symbol(symbols, n_symbols, s->ls.v[k].name);
             pairs[2 * k + 1] = model_symbol(symbols, n_symbols, s->ls.v[k].value);
         }
         assert_ok(part_writer_series(w, pairs, s->ls.n));
-        struct arena_mark mark = arena_mark(&m->arena);
-        model_write_samples(w, s, &m->arena);
-        arena_rewind(&m->arena, mark);
+        arena_reset(&scratch);
+        model_write_samples(w, s, &scratch);
     }
     assert_int_equal(part_writer_samples(w), m->samples);
     assert_ok(part_writer_finish(w, meta));
     part_writer_destroy(w);
+    arena_deinit(&scratch);
 }
 
 /* ---- comparing ---------------------------------------------------------------------------------------------- */

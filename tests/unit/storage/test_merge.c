@@ -5,6 +5,9 @@
 #include "tests/unit/storage/part_model.h"
 
 #include "storage/merge.h"
+#include "tests/sim/sim_env.h"
+
+#include <errno.h>
 
 #define PARTS_MAX 5
 
@@ -313,6 +316,55 @@ static void test_damaged_input(void **state)
     close_fixture(&f);
 }
 
+/* Each call of the machine fails once during a merge: an error, and no output stays. */
+static void test_failing_calls(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f, 5, 2, 20, 10, true);
+    for (size_t i = 0; i < f.n; i++)
+        part_unref(f.p[i]);
+    struct sim_env *sim = sim_env_create(test_seed());
+    struct env *env = sim_env_env(sim);
+    static const char *const paths[] = {"/0", "/1"};
+    for (size_t i = 0; i < f.n; i++)
+        model_write(&f.m[i], env, paths[i], &f.meta[i]);
+    for (uint64_t nth = 1; nth > 0; nth++) {
+        struct part_meta meta = {.id = 77};
+        struct merge_options o = {.t_keep_min = INT64_MIN};
+        struct fcache *cache = fcache_create(1 << 20, NULL);
+        for (size_t i = 0; i < f.n; i++)
+            assert_ok(part_open(env, paths[i], &f.room.key, cache, &f.p[i]));
+        uint64_t before = sim_env_failures(sim), size;
+        sim_env_fail(sim, SIM_CALLS, nth, 1, ENOSPC);
+        err e = merge_parts(env, &f.room.key, f.p, f.n, "/out", &meta, &o);
+        bool failed = sim_env_failures(sim) > before;
+        sim_env_fail_never(sim);
+        for (size_t i = 0; i < f.n; i++)
+            part_unref(f.p[i]);
+        fcache_destroy(cache);
+        struct env_file *file;
+        assert_int_equal(sim_env_open_handles(sim), 0);
+        if (failed) {
+            assert_err(e, ERR_NO_SPACE);
+            assert_err(env->ops->file_open(env, "/out", ENV_READ, &file), ERR_NOT_FOUND);
+            continue;
+        }
+        assert_ok(e);
+        assert_ok(env->ops->file_open(env, "/out", ENV_READ, &file));
+        assert_ok(env->ops->file_size(file, &size));
+        assert_int_equal(size, meta.bytes);
+        env->ops->file_close(file);
+        assert_true(nth > 8);
+        break;
+    }
+    sim_env_destroy(sim);
+    f.n = 0;
+    close_fixture(&f);
+    for (size_t i = 0; i < 2; i++)
+        model_free(&f.m[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_copies_blocks),
         cmocka_unit_test(test_cancel_and_progress),
         cmocka_unit_test(test_damaged_input),
+        cmocka_unit_test(test_failing_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

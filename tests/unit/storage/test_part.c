@@ -5,6 +5,9 @@
 #include "tests/unit/storage/part_model.h"
 
 #include "storage/matcher.h"
+#include "tests/sim/sim_env.h"
+
+#include <errno.h>
 
 static struct part *open_part(struct model_room *room)
 {
@@ -25,7 +28,7 @@ static void test_round_trip(void **state)
     rng_seed(&r, test_seed());
     static const struct {
         size_t series, samples;
-    } sizes[] = {{1, 1}, {3, 5000}, {40, 300}, {700, 60}, {3000, 4}};
+    } sizes[] = {{1, 1}, {3, 5000}, {40, 300}, {700, 60}, {6000, 3}};
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
         struct model_room room;
         struct model m;
@@ -299,6 +302,49 @@ static void test_writer_refuses(void **state)
     room_close(&room);
 }
 
+/* As many and as long labels as there may be, times at both ends of time, in a partition they are not of. */
+static void test_extremes(void **state)
+{
+    (void)state;
+    enum { N = LIMIT_LABELS };
+    struct model_room room;
+    struct model m = {0};
+    struct part_meta meta = new_meta(1);
+    room_open(&room, 1 << 20);
+    m.n = 3;
+    m.series = arena_zalloc(&m.arena, m.n * sizeof *m.series);
+    char *text = arena_zalloc(&m.arena, LIMIT_LABEL_VALUE);
+    memset(text, 'x', LIMIT_LABEL_VALUE);
+    for (size_t i = 0; i < m.n; i++) {
+        struct model_series *s = &m.series[i];
+        s->ls = (struct labels){arena_alloc(&m.arena, N * sizeof(struct label)), i == 1 ? N : 2};
+        for (uint32_t k = 0; k < s->ls.n; k++) {
+            s->ls.v[k].name = arena_printf(&m.arena, "n%03u", k);
+            s->ls.v[k].value = i == 1 ? arena_printf(&m.arena, "value %u", k) : (str){text, LIMIT_LABEL_VALUE - i};
+        }
+        s->n = 2;
+        s->t = arena_alloc(&m.arena, 2 * sizeof *s->t);
+        s->v = arena_zalloc(&m.arena, 2 * sizeof *s->v);
+        s->hist = arena_zalloc(&m.arena, 2 * sizeof *s->hist);
+        s->t[0] = LIMIT_TIME_MIN + (int64_t)i;
+        s->t[1] = LIMIT_TIME_MAX - (int64_t)i;
+        m.samples += s->n;
+    }
+    qsort(m.series, m.n, sizeof *m.series, model_order);
+    model_write(&m, room.env, room.path, &meta);
+    struct part *p = open_part(&room);
+    struct part_cursor *c = part_cursor_create(p);
+    model_compare(&m, p, &room.key);
+    check_find(&m, c, NULL, 0, 0, 0);
+    uint64_t faults = 1;
+    assert_ok(part_verify(room.env, room.path, NULL, NULL, &faults));
+    assert_int_equal(faults, 0);
+    part_cursor_destroy(c);
+    part_unref(p);
+    model_free(&m);
+    room_close(&room);
+}
+
 static void test_delete_on_unref(void **state)
 {
     (void)state;
@@ -404,7 +450,7 @@ static void test_damage(void **state)
     size_t n;
     uint8_t *bytes = read_file(room.path, &n);
     assert_int_equal(read_all(&room, &m), 0);
-    for (int i = 0; i < 120; i++) {
+    for (int i = 0; i < 60; i++) {
         size_t at = rng_below(&r, n);
         uint8_t was = bytes[at];
         bytes[at] ^= (uint8_t)(1 + rng_below(&r, 255));
@@ -454,6 +500,69 @@ static void test_inspect(void **state)
     room_close(&room);
 }
 
+/* ---- a failing machine -------------------------------------------------------------------------------------- */
+
+/* Writes a small part, opens it and reads it whole, as the flush and the queries do. */
+static err write_and_read(struct env *env, struct fcache *cache)
+{
+    static const str symbols[] = {{"__name__", 8}, {"a", 1}, {"b", 1}};
+    static const struct hash_key key;
+    struct part_meta meta = new_meta(1);
+    struct part_writer *w = NULL;
+    struct part *p = NULL;
+    struct part_cursor *c = NULL;
+    struct part_series s;
+    int64_t t[100 + COLUMN_VALUE_PAD];
+    double v[100 + COLUMN_VALUE_PAD];
+    err e = NULL;
+    TRY_OUT(part_writer_create(env, "/p", &meta, symbols, 3, &w));
+    for (uint32_t i = 1; i <= 2; i++) {
+        for (int k = 0; k < 100; k++)
+            t[k] = MODEL_T0 + k * (int64_t)i, v[k] = k % 7;
+        TRY_OUT(part_writer_series(w, (uint32_t[]){0, i}, 1));
+        TRY_OUT(part_writer_floats(w, t, v, 100));
+    }
+    TRY_OUT(part_writer_finish(w, &meta));
+    TRY_OUT(part_open(env, "/p", &key, cache, &p));
+    c = part_cursor_create(p);
+    for (uint32_t i = 0; i < 2; i++) {
+        TRY_OUT(part_series(c, i, &s));
+        TRY_OUT(part_read_floats(c, &s.blocks[0], t, v));
+        assert_true(v[8] == 1);
+    }
+out:
+    part_cursor_destroy(c);
+    part_unref(p);
+    part_writer_destroy(w);
+    return e;
+}
+
+/* Each call fails once: always an error, nothing stays open, and a part that was not finished is gone. */
+static void test_failing_calls(void **state)
+{
+    (void)state;
+    struct sim_env *sim = sim_env_create(test_seed());
+    struct env *env = sim_env_env(sim);
+    for (uint64_t nth = 1;; nth++) {
+        uint64_t before = sim_env_failures(sim);
+        struct fcache *cache = fcache_create(1 << 20, NULL);
+        sim_env_fail(sim, SIM_CALLS, nth, 1, EIO);
+        err e = write_and_read(env, cache);
+        bool failed = sim_env_failures(sim) > before;
+        sim_env_fail_never(sim);
+        fcache_destroy(cache);
+        assert_int_equal(sim_env_open_handles(sim), 0);
+        if (!failed) {
+            assert_ok(e);
+            assert_true(nth > 8);
+            break;
+        }
+        assert_err(e, ERR_IO);
+        assert_ok(env->ops->unlink(env, "/p"));
+    }
+    sim_env_destroy(sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,6 +575,8 @@ int main(void)
         cmocka_unit_test(test_delete_on_unref),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_inspect),
+        cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_failing_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
