@@ -2,7 +2,8 @@
 """Flips bits in the files of a real server's data directory and looks at what it then says.
 
 A database with parts of two months and samples that are in the log only is copied for each flip; one bit
-of one file changes. `varve verify` must end with a non-zero code and name the file. The server must start;
+of one file changes. `varve verify` must end with a non-zero code and name the file (of the log's last record
+it can't know whether a crash cut it short: there a note that names the file will do). The server must start;
 each series must then read right, or be answered with an error or a warning that names the file; what a
 damaged log record or a part that can't be opened held may be missing, but then the server's log says so.
 
@@ -23,17 +24,17 @@ import crashlib
 
 SERIES, SAMPLES, STEP = 30, 200, 15000
 DAY = 86400_000
-FLAGS = ["--storage.min-free-disk=0", "--log.level=warn"]
+FLAGS = ["--storage.min-free-disk=0"]
 
 
 def value_of(series, t):
     return series * 1000 + t // STEP % 997 + (0.25 if series % 3 else 0)
 
 
-def send(server, start):
+def send(server, start, first=0, last=SAMPLES):
     rows = []
     for i in range(SERIES):
-        for k in range(SAMPLES):
+        for k in range(first, last):
             t = start + k * STEP
             rows.append('flip{id="%d",job="flip"} %r %d' % (i, value_of(i, t), t))
     status, body, _ = server.import_text("\n".join(rows) + "\n")
@@ -52,7 +53,8 @@ def build(data, binary):
     if server.stop() != 0:
         raise AssertionError("clean stop failed\n" + server.log_tail())
     server.start()
-    send(server, starts[2])
+    for k in range(0, SAMPLES, SAMPLES // 5):  # records of the log
+        send(server, starts[2], k, k + SAMPLES // 5)
     server.kill()
     return starts
 
@@ -121,7 +123,8 @@ def one_flip(options, pristine, room, starts, name, rng):
     at, size, mask = flip(os.path.join(data, name), rng)
     place = "%s offset %d of %d mask %#x" % (name, at, size, mask)
     code, text = verify(options.binary, data)
-    if code == 0 or os.path.basename(name) not in text:
+    noted = name.startswith("wal/") and "unfinished record" in text
+    if code == 0 and not noted or os.path.basename(name) not in text:
         raise AssertionError("%s: verify ended with %d and said: %s" % (place, code, text[-500:]))
     server = crashlib.Server(data, FLAGS, options.binary)
     if os.path.exists(server.log_path):
