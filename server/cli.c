@@ -162,7 +162,7 @@ static int run_health(struct invocation *in)
 {
     char own[256];
     const char *text = in->url;
-    struct url u;
+    struct url u = {0};
     err e = NULL;
     if (text == NULL) {
         e = own_url(&in->config, own, sizeof own);

@@ -90,7 +90,7 @@ static int bind_one(const struct endpoint *e, bool shared, int *out)
 /* Nobody else may have the address: a socket that does not share it must be able to listen. */
 static int probe(const struct endpoint *e)
 {
-    int fd;
+    int fd = -1;
     int code = bind_one(e, false, &fd);
     if (code != 0) return code;
     if (listen(fd, 1) != 0) code = errno;

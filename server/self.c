@@ -150,15 +150,9 @@ static double figure_read(void *arg)
 {
     const struct reading *r = arg;
     const char *at = (const char *)&r->self->now + r->figure->at;
-    switch (r->figure->type) {
-    case FIGURE_U64:
-        return (double)*(const uint64_t *)at;
-    case FIGURE_F64:
-        return *(const double *)at;
-    case FIGURE_BOOL:
-        return *(const bool *)at;
-    }
-    return 0;
+    uint64_t bits = 0;
+    memcpy(&bits, at, r->figure->type == FIGURE_BOOL ? sizeof(bool) : sizeof bits);
+    return r->figure->type == FIGURE_F64 ? f64_from_bits(bits) : (double)bits;
 }
 
 /* Oldest sample anywhere, in seconds; 0 if there is none. */

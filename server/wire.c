@@ -78,7 +78,8 @@ static void put_body_headers(struct head *h, const struct exchange *x, bool chun
 
 size_t wire_head(const struct exchange *x, const struct wire_options *o, char *out)
 {
-    struct head h = {out, 0};
+    struct head h = {0};
+    h.p = out;
     const struct answer *a = &x->out;
     put(&h, "HTTP/1.1 %d %s\r\nDate: %s\r\n", a->status, http_status_text(a->status), o->date);
     put_body_headers(&h, x, o->chunked);
