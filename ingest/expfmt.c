@@ -178,7 +178,6 @@ void expfmt_decode(struct admit *a, str body, const struct expfmt_options *o)
             break;
     }
     finish_family(&d);
-    admit_flush(a);
 }
 
 err expfmt_labels(str raw, struct arena *a, struct labels *out)

@@ -11,7 +11,8 @@ struct expfmt_options {
     bool open_metrics; /* the content type says so; a last line "# EOF" says it too */
 };
 
-/* Pushes the samples of all good lines and flushes them; bad lines are counted and named. */
+/* Pushes the samples of all good lines, the last batch of them left to the caller to flush; bad lines are counted and
+ * named. */
 void expfmt_decode(struct admit *a, str body, const struct expfmt_options *o);
 
 /* The labels of a series from its text: an admit_parse_fn. */

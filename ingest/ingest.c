@@ -201,6 +201,7 @@ static err decode(struct admit *a, struct ingest_scratch *s, const struct ingest
         jsonl_decode(a, raw);
         break;
     }
+    admit_flush(a);
     return NULL;
 }
 

@@ -179,7 +179,6 @@ void jsonl_decode(struct admit *a, str body)
             break;
         }
     }
-    admit_flush(a);
 }
 
 err jsonl_labels(str raw, struct arena *a, struct labels *out)

@@ -6,7 +6,8 @@
 
 #include "ingest/admit.h"
 
-/* Pushes the samples of all good lines and flushes them; bad lines are counted and named. */
+/* Pushes the samples of all good lines, the last batch of them left to the caller to flush; bad lines are counted and
+ * named. */
 void jsonl_decode(struct admit *a, str body);
 
 /* The labels of a series from its "metric" object: an admit_parse_fn. */

@@ -291,5 +291,4 @@ void remote_write_decode(struct admit *a, str body)
         else
             p = a->failure ? NULL : general_field(&d, p);
     }
-    if (a->failure == NULL) admit_flush(a);
 }

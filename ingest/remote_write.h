@@ -6,7 +6,8 @@
 
 #include "ingest/admit.h"
 
-/* Pushes the samples of an uncompressed WriteRequest and flushes them. A malformed body sets a->failure. */
+/* Pushes the samples of an uncompressed WriteRequest; the last batch of them is left to the caller to flush. A
+ * malformed body sets a->failure. */
 void remote_write_decode(struct admit *a, str body);
 
 /* The labels of a series from its label fields as received: an admit_parse_fn. */

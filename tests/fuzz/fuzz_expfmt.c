@@ -1,0 +1,9 @@
+/* fuzz_expfmt.c: any bytes as a text exposition, through admission into a real database. */
+#include "tests/fuzz/fuzz_ingest.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct fuzz_ingest f;
+    fuzz_ingest_post(&f, INGEST_EXPOSITION, data, size);
+    return 0;
+}
