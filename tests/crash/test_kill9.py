@@ -26,8 +26,8 @@ import crashlib
 
 HOUR = 3600_000
 FLAGS = [
-    "--storage.head-max-bytes=300KB",
-    "--storage.wal-max-bytes=400KB",
+    "--storage.head-max-bytes=60KB",
+    "--storage.wal-max-bytes=80KB",
     "--storage.min-free-disk=0",
     "--log.level=warn",
 ]
@@ -182,6 +182,12 @@ def write_until_killed(server, model, start, rng):
         raise AssertionError(errors[0])
 
 
+def parts_made(data):
+    """Numbers of parts count up: how many flushes and merges wrote one that was not cut short."""
+    names = os.listdir(os.path.join(data, "parts"))
+    return max([int(n[:-5].rsplit("-", 1)[1]) for n in names if n.endswith(".part")], default=0)
+
+
 def kill_while_starting(server, rng):
     server.spawn()
     time.sleep(rng.random() * 0.05)
@@ -214,7 +220,10 @@ def run(options, data, rng):
     server.start()
     verify(server, model)
     server.stop()
-    return kills, model, samples
+    made = parts_made(data)
+    if made < kills / 2:
+        raise AssertionError("only %d parts were written in %d kills: flushes and merges were not hit" % (made, kills))
+    return kills, model, samples, made
 
 
 def main():
@@ -228,13 +237,13 @@ def main():
     room = tempfile.mkdtemp(prefix="varve-kill9-")
     began = time.monotonic()
     try:
-        kills, model, samples = run(options, os.path.join(room, "data"), random.Random(options.seed))
+        kills, model, samples, made = run(options, os.path.join(room, "data"), random.Random(options.seed))
     except AssertionError as e:
         print("FAILED: %s\ndata left in %s\nrepeat: %s --seed %d" % (e, room, sys.argv[0], options.seed))
         return 1
     print(
-        "ok: %d kills, %d batches and %d samples acknowledged, %d samples at the end, %.0f s"
-        % (kills, model.acked_batches, model.acked_samples, samples, time.monotonic() - began)
+        "ok: %d kills, %d batches and %d samples acknowledged, %d parts written, %d samples at the end, %.0f s"
+        % (kills, model.acked_batches, model.acked_samples, made, samples, time.monotonic() - began)
     )
     if not options.keep:
         shutil.rmtree(room)
