@@ -166,7 +166,7 @@ err reader_samples(struct reader *r, size_t i, int64_t t_min, int64_t t_max, str
         }
     }
     sample_set_settle(&r->set);
-    *out = (struct samples){r->set.t, r->set.v, r->set.hist, r->set.n};
+    *out = (struct samples){.t = r->set.t, .v = r->set.v, .hist = r->set.hist, .n = r->set.n};
     return NULL;
 }
 

@@ -72,9 +72,10 @@ typedef err (*batch_resolve_fn)(void *arg, uint32_t i, struct arena *a, struct l
 struct batch {
     struct batch_series *series; /* in the order received */
     uint32_t n_series;
-    const int64_t *t; /* all samples, series by series */
-    const double *v;  /* value of each; ignored where hist[i].n > 0 */
-    const str *hist;  /* NULL if the batch has no histograms; else canonical blob of sample i, or n = 0 */
+    const int64_t *t;     /* all samples, series by series */
+    const double *v;      /* value of each; ignored where hist[i].n > 0 */
+    const str *hist;      /* NULL if the batch has no histograms; else canonical blob of sample i, or n = 0 */
+    const int64_t *start; /* NULL, or the start timestamp of each sample (ms since the epoch; 0 = none) */
     uint32_t n_samples;
     batch_resolve_fn resolve;
     void *resolve_arg;
