@@ -230,11 +230,11 @@ err fcache_get(struct fcache *c, uint64_t part, uint64_t offset, fcache_load_fn 
     return NULL;
 }
 
-void fcache_unpin(struct fcache *c, const struct fcache_entry *pub)
+void fcache_unpin(struct fcache *c, const struct fcache_entry *e)
 {
     (void)c;
-    struct entry *e = (struct entry *)pub;
-    unsigned before = atomic_fetch_sub_explicit(&e->pins, 1, memory_order_release);
+    struct entry *own = (struct entry *)e;
+    unsigned before = atomic_fetch_sub_explicit(&own->pins, 1, memory_order_release);
     check(before > 0);
 }
 

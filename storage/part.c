@@ -12,7 +12,7 @@
 static err read_footer(struct part *p)
 {
     uint8_t end[PART_FOOTER_SIZE + PART_TAIL_SIZE];
-    uint64_t size;
+    uint64_t size = 0;
     TRY(p->env->ops->file_size(p->file, &size));
     if (size < sizeof end) return err_corrupt("file of %llu bytes is too short for a part", (unsigned long long)size);
     TRY(p->env->ops->file_read(p->file, end, sizeof end, size - sizeof end));

@@ -171,7 +171,7 @@ static err weigh_literals(struct find *f, struct condition *k)
         part_entry_close(&it);
         TRY(e);
     }
-    k->weight = n * VALUE_WEIGHT + bytes * n / weighed;
+    k->weight = n * VALUE_WEIGHT + (weighed > 0 ? bytes * n / weighed : 0);
     return NULL;
 }
 

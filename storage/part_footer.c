@@ -105,7 +105,8 @@ static err get_counts(struct cursor *c, struct part_footer *f)
     uint32_t features = cursor_u32(c), columns = cursor_u32(c);
     if (features != 0) return err_corrupt("features %#x are not known to this version", features);
     if (columns != PART_COLUMN_VERSION) return err_corrupt("column encodings of version %u", columns);
-    if (cursor_u32(c) != PART_SECTIONS || cursor_u32(c) != PART_FRAME_KINDS)
+    uint32_t n_sections = cursor_u32(c), n_kinds = cursor_u32(c);
+    if (n_sections != PART_SECTIONS || n_kinds != PART_FRAME_KINDS)
         return err_corrupt("footer with other sections or frame kinds");
     get_meta(c, &f->meta);
     f->n_symbols = cursor_u32(c);

@@ -36,10 +36,13 @@ struct part_gather {
     struct event *events;
     size_t n_events, cap_events;
     struct day days[PART_DAYS_MAX];
-    /* the series before: its pairs, sorted by name */
-    struct part_key last[LIMIT_LABELS];
-    uint32_t last_pair[LIMIT_LABELS];
-    uint32_t n_last;
+    /* the pairs of the series before, sorted by name, and room for those of the next */
+    struct open_pairs {
+        struct part_key key[LIMIT_LABELS];
+        uint32_t pair[LIMIT_LABELS];
+        uint32_t n;
+    } open[2];
+    unsigned last; /* which of the two is the series before */
     /* after finish: pairs in order, and their runs one after another */
     uint32_t *order;
     uint32_t *runs;
@@ -133,25 +136,24 @@ static void add_day(struct day *d, uint32_t id)
 
 void part_gather_add(struct part_gather *g, uint32_t id, const uint32_t *pairs, uint32_t n_pairs, uint64_t days)
 {
-    struct part_key now[LIMIT_LABELS];
-    uint32_t now_pair[LIMIT_LABELS], i = 0;
+    struct open_pairs *last = &g->open[g->last], *now = &g->open[1 - g->last];
+    uint32_t i = 0;
     for (uint32_t j = 0; j < n_pairs; j++) {
-        now[j] = (struct part_key){pairs[2 * j], pairs[2 * j + 1]};
-        while (i < g->n_last && g->last[i].name < now[j].name)
-            close_run(g, g->last_pair[i++], id);
-        bool same_name = i < g->n_last && g->last[i].name == now[j].name;
-        if (same_name && g->last[i].value == now[j].value) {
-            now_pair[j] = g->last_pair[i++];
+        struct part_key key = now->key[j] = (struct part_key){pairs[2 * j], pairs[2 * j + 1]};
+        while (i < last->n && last->key[i].name < key.name)
+            close_run(g, last->pair[i++], id);
+        bool same_name = i < last->n && last->key[i].name == key.name;
+        if (same_name && last->key[i].value == key.value) {
+            now->pair[j] = last->pair[i++];
             continue;
         }
-        if (same_name) close_run(g, g->last_pair[i++], id);
-        now_pair[j] = open_run(g, now[j], id);
+        if (same_name) close_run(g, last->pair[i++], id);
+        now->pair[j] = open_run(g, key, id);
     }
-    while (i < g->n_last)
-        close_run(g, g->last_pair[i++], id);
-    memcpy(g->last, now, n_pairs * sizeof *now);
-    memcpy(g->last_pair, now_pair, n_pairs * sizeof *now_pair);
-    g->n_last = n_pairs;
+    while (i < last->n)
+        close_run(g, last->pair[i++], id);
+    now->n = n_pairs;
+    g->last = 1 - g->last;
     for (; days != 0; days &= days - 1)
         add_day(&g->days[__builtin_ctzll(days)], id);
 }
@@ -166,9 +168,10 @@ static int compare_pairs(const void *a, const void *b, void *arg)
 
 void part_gather_finish(struct part_gather *g, uint32_t n)
 {
-    for (uint32_t i = 0; i < g->n_last; i++)
-        close_run(g, g->last_pair[i], n);
-    g->n_last = 0;
+    struct open_pairs *last = &g->open[g->last];
+    for (uint32_t i = 0; i < last->n; i++)
+        close_run(g, last->pair[i], n);
+    last->n = 0;
     g->order = mem_alloc((g->n_pairs + 1) * sizeof *g->order);
     for (size_t i = 0; i < g->n_pairs; i++)
         g->order[i] = (uint32_t)i;

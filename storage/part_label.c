@@ -111,17 +111,17 @@ out:
     return e;
 }
 
-err part_label_values(struct part_cursor *c, str label, const struct postings *filter, part_string_fn fn, void *arg)
+err part_label_values(struct part_cursor *c, str name, const struct postings *filter, part_string_fn fn, void *arg)
 {
-    uint32_t name;
+    uint32_t symbol;
     bool found, go_on = true;
-    TRY(part_symbol_lower_bound(c, label, &name, &found));
+    TRY(part_symbol_lower_bound(c, name, &symbol, &found));
     if (!found) return NULL;
-    if (is_few(filter)) return emit_from_labels(c, &name, filter, fn, arg);
+    if (is_few(filter)) return emit_from_labels(c, &symbol, filter, fn, arg);
     struct part_entry it = {0};
     err e = NULL;
-    TRY_OUT(part_entry_seek(c, (struct part_key){name, 0}, &it));
-    while (!it.end && it.key.name == name && go_on) {
+    TRY_OUT(part_entry_seek(c, (struct part_key){symbol, 0}, &it));
+    while (!it.end && it.key.name == symbol && go_on) {
         bool yes;
         TRY_OUT(meets(c, &it, filter, &yes));
         if (yes) TRY_OUT(emit(c, it.key.value, fn, arg, &go_on));

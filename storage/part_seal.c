@@ -181,7 +181,7 @@ static err read_back(struct part_sink *sink, const struct part_footer *f)
     uint8_t end[PART_FOOTER_SIZE + PART_TAIL_SIZE];
     struct part_footer found;
     struct part_index *ix = NULL;
-    uint64_t size;
+    uint64_t size = 0;
     TRY(sink->env->ops->file_size(sink->file, &size));
     if (size != f->meta.bytes)
         return err_corrupt("wrote %llu bytes, the file has %llu", (unsigned long long)f->meta.bytes,

@@ -312,19 +312,19 @@ err part_writer_hists(struct part_writer *w, const int64_t *t, const str *blobs,
     return NULL;
 }
 
-err part_writer_copy_block(struct part_writer *w, const struct part_block *from, const int64_t *t, str values)
+err part_writer_copy_block(struct part_writer *w, const struct part_block *b, const int64_t *t, str values)
 {
-    bool hist = from->kind == BLOCK_HIST;
-    TRY(check_times(w, hist ? &w->hists.t_last : &w->floats.t_last, t, from->n));
+    bool hist = b->kind == BLOCK_HIST;
+    TRY(check_times(w, hist ? &w->hists.t_last : &w->floats.t_last, t, b->n));
     TRY(hist ? flush_hists(w) : flush_floats(w));
-    struct part_block *b;
-    TRY(add_block(w, from->kind, t, from->n, &b));
-    b->constant = from->constant;
-    b->agg = from->agg;
-    if (from->constant) return NULL;
-    b->has_aggregates = from->has_aggregates;
+    struct part_block *copy;
+    TRY(add_block(w, b->kind, t, b->n, &copy));
+    copy->constant = b->constant;
+    copy->agg = b->agg;
+    if (b->constant) return NULL;
+    copy->has_aggregates = b->has_aggregates;
     buf_str(&w->values, values);
-    return end_block(w, b);
+    return end_block(w, copy);
 }
 
 uint64_t part_writer_samples(const struct part_writer *w)

@@ -80,6 +80,7 @@ static int compare_strings(const void *a, const void *b)
 
 static void make_symbols(struct fleet *f)
 {
+    if (f->hosts == 0) return;
     size_t n = 0, cap = 0;
     str *all = NULL;
     for (unsigned i = 0; i < f->hosts || i < METRICS; i++) {
@@ -271,6 +272,7 @@ int main(int argc, char **argv)
     struct fleet f = {.hosts = argc > 1 ? (unsigned)atoi(argv[1]) : 100,
                       .samples = argc > 2 ? (unsigned)atoi(argv[2]) : 240,
                       .parts = argc > 3 ? (unsigned)atoi(argv[3]) : 4};
+    if (f.hosts == 0 || f.samples == 0 || f.parts == 0) return 1;
     struct hash_key key;
     struct part_meta meta;
     size_t n_series = (size_t)METRICS * f.hosts * COMBINATIONS;
