@@ -1,25 +1,18 @@
 /*
- * answer.c: envelopes, the one mapping of error codes to HTTP statuses, and gzip.
+ * answer.c: envelopes, the one mapping of error codes to HTTP statuses, and when to compress.
  *
  * Clients (Grafana above all) read error texts only from JSON with status 400, 422 or 503, so every
- * error a query can raise maps to one of those. Only gzip is offered: other codings break clients.
- * gzip uses a small window: answers are repetitive JSON, and the memory is a request's.
+ * error a query can raise maps to one of those.
  */
 #include "server/answer.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <strings.h>
-#include <zlib.h>
 
-#include "storage/base/alloc.h"
-#include "storage/base/num.h"
+#include "server/gzip.h"
 
 #define BODY_KEEP ((size_t)64 << 10) /* larger buffers go back to the heap with their answer */
 #define GZIP_MIN 1400                /* below that, one packet carries it anyway */
-#define GZIP_LEVEL 1
-#define GZIP_WINDOW (13 + 16) /* 8 KiB window; + 16: gzip framing */
-#define GZIP_MEMORY 7
 
 void answer_reset(struct answer *a)
 {
@@ -133,73 +126,10 @@ void answer_data_end(struct answer *a, const struct query_notes *notes)
     buf_str(&a->body, STR("}\n"));
 }
 
-static str trim(str s)
-{
-    while (s.n > 0 && (s.p[0] == ' ' || s.p[0] == '\t'))
-        s = (str){s.p + 1, s.n - 1};
-    while (s.n > 0 && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-        s.n--;
-    return s;
-}
-
-/* Up to the first `c` of *s, trimmed; *s goes on behind it. */
-static str next_item(str *s, char c)
-{
-    const char *at = memchr(s->p, c, s->n);
-    str head = {s->p, at == NULL ? s->n : (size_t)(at - s->p)};
-    size_t taken = head.n + (at != NULL);
-    *s = (str){s->p + taken, s->n - taken};
-    return trim(head);
-}
-
-/* True if an Accept-Encoding header names gzip, or *, with a weight that is not 0. */
-static bool takes_gzip(str header)
-{
-    while (header.n > 0) {
-        str weight = next_item(&header, ',');
-        str name = next_item(&weight, ';');
-        weight = trim(weight);
-        bool gzip = name.n == 4 && strncasecmp(name.p, "gzip", 4) == 0;
-        if (!gzip && !str_eq(name, STR("*"))) continue;
-        double q = 1;
-        if (str_starts_with(weight, STR("q=")) && !num_parse_double((str){weight.p + 2, weight.n - 2}, &q)) q = 0;
-        return q > 0;
-    }
-    return false;
-}
-
-static void *gzip_alloc(void *arg, unsigned items, unsigned size)
-{
-    (void)arg;
-    return mem_alloc((size_t)items * size);
-}
-
-static void gzip_free(void *arg, void *p)
-{
-    (void)arg;
-    mem_free(p);
-}
-
-/* The whole of in, compressed into out; false if that did not work or did not help. */
-static bool gzip_whole(const struct buf *in, struct buf *out)
-{
-    z_stream z = {.zalloc = gzip_alloc, .zfree = gzip_free};
-    if (deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK) return false;
-    size_t bound = deflateBound(&z, in->n);
-    z.next_in = in->data;
-    z.avail_in = (unsigned)in->n;
-    z.next_out = buf_reserve(out, bound);
-    z.avail_out = (unsigned)bound;
-    int rc = deflate(&z, Z_FINISH);
-    out->n = z.total_out;
-    deflateEnd(&z);
-    return rc == Z_STREAM_END && out->n < in->n;
-}
-
 void answer_compress(struct answer *a, str accept_encoding)
 {
     bool worth = a->body.n >= GZIP_MIN && a->body.n < UINT32_MAX / 2;
-    if (a->gzipped || !worth || !takes_gzip(accept_encoding)) return;
+    if (a->gzipped || !worth || !gzip_accepted(accept_encoding)) return;
     struct buf out = {0};
     if (!gzip_whole(&a->body, &out)) {
         buf_deinit(&out);

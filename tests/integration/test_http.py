@@ -269,6 +269,9 @@ class SharedServer(unittest.TestCase):
         rows = [json.loads(line) for line in body.splitlines()]
         self.assertEqual(len(rows), count)
         self.assertEqual(sorted(r["values"][0] for r in rows), list(range(count)))
+        status, headers, zipped = self.s.get("/api/v1/export?match[]=exported", headers={"Accept-Encoding": "gzip"})
+        self.assertEqual((status, headers["Content-Encoding"]), (200, "gzip"))
+        self.assertEqual(gzip.decompress(zipped), body)
         self.assertIn(self.s.request("POST", "/api/v1/import", body)[0], (200, 204))
         self.assertEqual(self.s.json("/api/v1/export")[0], 400)
         old = self.s.raw(b"GET /api/v1/export?match[]=exported HTTP/1.0\r\n\r\n")

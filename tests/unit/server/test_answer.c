@@ -2,6 +2,7 @@
 #include "tests/unit/testing.h"
 
 #include "server/answer.h"
+#include "server/gzip.h"
 
 #include <zlib.h>
 
@@ -110,6 +111,74 @@ static void test_gzip_not_asked(void **state)
     answer_deinit(&a);
 }
 
+/* ---- piece by piece */
+
+struct sink {
+    struct buf all;
+    size_t max; /* says stop from here on */
+};
+
+static bool sink_emit(void *arg, str bytes)
+{
+    struct sink *s = arg;
+    buf_str(&s->all, bytes);
+    return s->all.n < s->max;
+}
+
+static void test_gzip_pieces(void **state)
+{
+    (void)state;
+    struct sink sink = {.max = SIZE_MAX};
+    struct gzip *g = gzip_create(sink_emit, &sink);
+    size_t total = 0;
+    char *text = malloc(100000);
+    for (size_t i = 0; i < 100000; i++)
+        text[i] = (char)(i * 2654435761u >> 20);
+    static const size_t sizes[] = {1, 0, 100, 50000, 100000, 7};
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        assert_true(gzip_write(g, (str){text, sizes[i]}));
+        total += sizes[i];
+    }
+    assert_true(gzip_finish(g));
+    gzip_destroy(g);
+    unsigned char *plain = malloc(total);
+    z_stream z = {
+        .next_in = sink.all.data, .avail_in = (unsigned)sink.all.n, .next_out = plain, .avail_out = (unsigned)total};
+    assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
+    assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+    assert_int_equal(z.total_out, total);
+    size_t at = 0;
+    for (size_t i = 0; i < ARRAY_LEN(sizes); at += sizes[i++])
+        assert_memory_equal(plain + at, text, sizes[i]);
+    inflateEnd(&z);
+    free(plain);
+    free(text);
+    buf_deinit(&sink.all);
+}
+
+static void test_gzip_stopped(void **state)
+{
+    (void)state;
+    struct sink sink = {.max = 1000};
+    struct gzip *g = gzip_create(sink_emit, &sink);
+    uint64_t noise = 88172645463325252u;
+    bool go_on = true;
+    for (size_t i = 0; i < 1000 && go_on; i++) {
+        char text[4096];
+        for (size_t k = 0; k < sizeof text; k++) {
+            noise ^= noise << 13, noise ^= noise >> 7, noise ^= noise << 17;
+            text[k] = (char)noise;
+        }
+        go_on = gzip_write(g, (str){text, sizeof text});
+    }
+    assert_false(go_on);
+    size_t had = sink.all.n;
+    assert_false(gzip_finish(g));
+    assert_int_equal(sink.all.n, had);
+    gzip_destroy(g);
+    buf_deinit(&sink.all);
+}
+
 static void test_large_buffers_are_given_back(void **state)
 {
     (void)state;
@@ -131,6 +200,8 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_gzip),
         cmocka_unit_test(test_gzip_not_asked),
+        cmocka_unit_test(test_gzip_pieces),
+        cmocka_unit_test(test_gzip_stopped),
         cmocka_unit_test(test_large_buffers_are_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
