@@ -11,6 +11,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "query/xxh64.h"
+
 struct entry {
     double v;
     struct hist *h;
@@ -106,12 +108,30 @@ static bool beats(const struct op_rank *o, double v, double worst)
     return o->code == AGG_BOTTOMK ? worst > v : worst < v;
 }
 
-/* A place in [0, 1) that depends on the labels only. */
-static err ratio_place(struct op_rank *o, struct row *row, double *place)
+static void put_length(struct buf *b, size_t n)
 {
+    if (n < 255) {
+        buf_u8(b, (uint8_t)n);
+        return;
+    }
+    buf_u32(b, (uint32_t)n << 8 | 255);
+}
+
+/* A place in [0, 1] that depends on the labels only, and is the same as in Prometheus: its hash of its layout of label
+ * sets, strings with their lengths in one byte or, from 255 on, in four. */
+static err ratio_place(struct row *row, double *place)
+{
+    struct buf b = {0};
     TRY(row_resolve(row));
-    struct label_key all = {.hash = o->op.x->hash, .except = true};
-    *place = (double)(label_key_hash(&all, &row->labels).lo >> 11) / (double)(UINT64_C(1) << 53);
+    for (uint32_t i = 0; i < row->labels.n; i++) {
+        const struct label *l = &row->labels.v[i];
+        put_length(&b, l->name.n);
+        buf_str(&b, l->name);
+        put_length(&b, l->value.n);
+        buf_str(&b, l->value);
+    }
+    *place = (double)xxh64(b.data, b.n) / (double)UINT64_MAX;
+    buf_deinit(&b);
     return NULL;
 }
 
@@ -151,7 +171,7 @@ static err choose_row(struct op_rank *o, struct heap *heaps, struct row *row)
     bool ranks = o->code == AGG_TOPK || o->code == AGG_BOTTOMK;
     uint32_t number = UINT32_MAX, at;
     double place = 0;
-    if (o->code == AGG_LIMIT_RATIO) TRY(ratio_place(o, row, &place));
+    if (o->code == AGG_LIMIT_RATIO) TRY(ratio_place(row, &place));
     for (uint32_t i = 0; i < o->op.n; i++) {
         if (!row_has(row, i)) continue;
         bool hist = row_has_hist(row, i);

@@ -12,14 +12,10 @@
 
 #include "storage/base/limits.h"
 
-/* Left-deep chains (a + a + ...) are as deep as they are long; the parser bounds nesting, this bounds them. */
-#define PLAN_DEPTH_MAX 4096
-
 struct builder {
     const struct plan_request *rq;
     struct arena *a;
     struct plan *plan;
-    int depth;
     bool counts_only, whole_hists; /* what is around: histogram_count and the like; something that needs buckets */
 };
 
@@ -228,7 +224,8 @@ static err build_literal(struct builder *b, const struct expr *e, struct plan_no
     return NULL;
 }
 
-static err build_inner(struct builder *b, const struct expr *e, struct plan_node **out)
+/* Recursion is as deep as the tree is high, which the parser bounds; query.c runs high trees on a stack to match. */
+static err build(struct builder *b, const struct expr *e, struct plan_node **out)
 {
     switch (e->kind) {
     case EXPR_SELECTOR:
@@ -250,15 +247,6 @@ static err build_inner(struct builder *b, const struct expr *e, struct plan_node
     default:
         return build_literal(b, e, out);
     }
-}
-
-static err build(struct builder *b, const struct expr *e, struct plan_node **out)
-{
-    if (++b->depth > PLAN_DEPTH_MAX)
-        return err_new(ERR_INVALID, "the expression is nested more than %d levels deep", PLAN_DEPTH_MAX);
-    TRY(build_inner(b, e, out));
-    b->depth--;
-    return NULL;
 }
 
 /* ---- pass 2: grids and time ranges --------------------------------------------------------------- */

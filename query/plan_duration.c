@@ -1,7 +1,7 @@
 /*
  * plan_duration.c: the value of a duration: a literal, or arithmetic over seconds, step() and range().
  *
- * Pure; recursion is bounded by the parser's nesting limit. Numbers inside an expression are seconds,
+ * Pure; recursion is bounded by DURATION_HEIGHT_MAX. Numbers inside an expression are seconds,
  * results milliseconds, cut towards zero as Prometheus does.
  */
 #include "query/plan.h"
@@ -9,6 +9,9 @@
 #include <math.h>
 
 #include "storage/base/limits.h"
+
+/* Chains of operators are trees as high as they are long. */
+#define DURATION_HEIGHT_MAX 1000
 
 static err evaluate(const struct expr *e, const struct plan_request *rq, double *out);
 
@@ -86,6 +89,8 @@ static err evaluate(const struct expr *e, const struct plan_request *rq, double 
 err plan_duration(const struct duration *d, const struct plan_request *rq, int64_t *ms)
 {
     *ms = d->ms;
+    if (d->expr && d->expr->height > DURATION_HEIGHT_MAX)
+        return err_new(ERR_INVALID, "a duration has more than %d operators", DURATION_HEIGHT_MAX);
     if (d->expr) {
         double seconds;
         TRY(evaluate(d->expr, rq, &seconds));

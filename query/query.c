@@ -7,6 +7,8 @@
  */
 #include "query/query.h"
 
+#include <pthread.h>
+
 #include "query/engine.h"
 #include "query/parser.h"
 #include "query/result.h"
@@ -21,6 +23,11 @@
 #define MAX_MEMORY_DEFAULT ((size_t)256 << 20)
 #define MAX_POINTS_DEFAULT 11000
 #define SUBQUERY_STEP_DEFAULT_MS (60 * 1000)
+
+/* Trees higher than this run on a stack of their own, STACK_PER_LEVEL bytes a level: chains of thousands of operators
+ * are legal, and planning and execution recurse as deep as the tree is high. */
+#define HEIGHT_SHALLOW 100
+#define STACK_PER_LEVEL ((size_t)8 << 10)
 
 /* Of the engine without a database (tests). */
 static const struct hash_key NO_KEY;
@@ -50,6 +57,7 @@ void query_destroy(struct query_engine *q)
 struct run {
     struct query_engine *q;
     const struct query_request *rq;
+    struct buf *out;
     struct arena arena;
     struct expr *expr;
     struct plan *plan;
@@ -58,6 +66,7 @@ struct run {
     struct exec exec;
     bool exec_open;
     uint64_t began_ns;
+    err outcome; /* of run_deep's thread */
 };
 
 static uint64_t now_ns(void)
@@ -93,9 +102,6 @@ static err prepare(struct run *r)
 {
     const struct query_request *rq = r->rq;
     const struct query_options *o = &r->q->o;
-    TRY(check_times(r->q, rq));
-    TRY(promql_parse(rq->text, o->experimental, &r->arena, &r->expr));
-    TRY(check_type(r));
     struct plan_request p = {.start_ms = rq->start_ms,
                              .end_ms = rq->end_ms,
                              .step_ms = rq->step_ms,
@@ -157,8 +163,9 @@ static void put_stats(const struct run *r, struct buf *out)
     json_object_end(&j);
 }
 
-static err run(struct run *r, struct buf *out)
+static err plan_and_execute(struct run *r)
 {
+    struct buf *out = r->out;
     bool truncated = false;
     TRY(prepare(r));
     TRY(put_result(r, out, &truncated));
@@ -168,12 +175,40 @@ static err run(struct run *r, struct buf *out)
     return buf_status(out, "the answer");
 }
 
+static void *on_own_stack(void *arg)
+{
+    struct run *r = arg;
+    r->outcome = plan_and_execute(r);
+    return NULL;
+}
+
+static err run_deep(struct run *r)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, ((size_t)1 << 20) + r->expr->height * STACK_PER_LEVEL);
+    int failed = pthread_create(&thread, &attr, on_own_stack, r);
+    pthread_attr_destroy(&attr);
+    if (failed) return err_errno(failed, "a thread for a query of %u levels", r->expr->height);
+    pthread_join(thread, NULL);
+    return r->outcome;
+}
+
+static err run(struct run *r)
+{
+    TRY(check_times(r->q, r->rq));
+    TRY(promql_parse(r->rq->text, r->q->o.experimental, &r->arena, &r->expr));
+    TRY(check_type(r));
+    return r->expr->height > HEIGHT_SHALLOW ? run_deep(r) : plan_and_execute(r);
+}
+
 err query_run(struct query_engine *q, const struct query_request *rq, struct buf *out, struct query_notes *notes)
 {
-    struct run r = {.q = q, .rq = rq, .notes = notes_create(rq->text), .began_ns = now_ns()};
+    struct run r = {.q = q, .rq = rq, .out = out, .notes = notes_create(rq->text), .began_ns = now_ns()};
     int64_t timeout = rq->timeout_ms > 0 && rq->timeout_ms < q->o.timeout_ms ? rq->timeout_ms : q->o.timeout_ms;
     budget_init(&r.budget, timeout, q->o.max_samples, q->o.max_memory, rq->canceled);
-    err e = run(&r, out);
+    err e = run(&r);
     notes_take(r.notes, notes);
     if (r.exec_open) exec_deinit(&r.exec);
     expr_deinit(r.expr);
