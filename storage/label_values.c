@@ -107,6 +107,10 @@ static err ask_part(const struct question *q, size_t part)
     if (!all) TRY_OUT(part_find(c, q->m, q->n, q->range.t_min, q->range.t_max, &found));
     if (deletes) TRY_OUT(drop_deleted(q, part, c, &found));
     if (found != NULL && postings_is_empty(found)) goto out;
+    if (found != NULL && postings_count(found) == meta->series) { /* all of them: the dictionaries as they are */
+        postings_destroy(found);
+        found = NULL;
+    }
     e = q->name.n == 0 ? part_label_names(c, found, strings_add, q->out)
                        : part_label_values(c, q->name, found, strings_add, q->out);
 out:
