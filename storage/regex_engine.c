@@ -8,8 +8,10 @@
  * Bounded time: PCRE2 backtracks, so each match runs under MATCH_STEPS and, without JIT, a heap limit.
  * A match that would need more is REGEX_LIMIT.
  *
- * Threads: compiled code and match context are read-only. Match data is taken from a small pool of
- * atomic slots; a thread that finds it empty makes its own, and puts it back where there is room.
+ * Threads: compiled code is read-only. What a match writes to (a runner: match data, context, stack) is
+ * taken from a small pool of atomic slots; a thread that finds it empty makes its own, and puts it
+ * back where there is room. JIT code runs on the thread's stack until a match needs more than the
+ * 32 KiB it takes there; then the runner gets a stack of its own.
  */
 #include "storage/regex_engine.h"
 
@@ -21,17 +23,23 @@
 #include "storage/base/buf.h"
 #include "storage/labels.h"
 
-#define MATCH_STEPS 200000     /* PCRE2's match limit: some milliseconds */
-#define HEAP_KIB (8u << 10)    /* backtracking memory of the interpreter */
-#define EMITTED_MAX (8u << 20) /* bytes of the pattern as written out */
+#define MATCH_STEPS 200000       /* PCRE2's match limit: some milliseconds */
+#define HEAP_KIB (8u << 10)      /* backtracking memory of the interpreter */
+#define EMITTED_MAX (8u << 20)   /* bytes of the pattern as written out */
+#define JIT_STACK_MAX (2u << 20) /* bytes, taken as needed */
 #define POOL 8
+
+struct runner {
+    pcre2_match_data *data;
+    pcre2_match_context *context;
+    pcre2_jit_stack *stack; /* NULL until it is needed */
+};
 
 struct regex_engine {
     pcre2_general_context *general;
     pcre2_code *code;
-    pcre2_match_context *match;
     bool jit;
-    _Atomic(pcre2_match_data *) pool[POOL];
+    _Atomic(struct runner *) pool[POOL];
 };
 
 /* ---- writing the tree out ----------------------------------------------------------------------- */
@@ -186,9 +194,6 @@ err regex_engine_create(const struct re_tree *tree, struct regex_engine **out)
 {
     struct regex_engine *g = mem_zalloc(sizeof *g);
     g->general = pcre2_general_context_create(allocate, release, NULL);
-    g->match = pcre2_match_context_create(g->general);
-    pcre2_set_match_limit(g->match, MATCH_STEPS);
-    pcre2_set_heap_limit(g->match, HEAP_KIB);
     err e = compile(g, tree);
     if (e) {
         regex_engine_destroy(g);
@@ -198,38 +203,68 @@ err regex_engine_create(const struct re_tree *tree, struct regex_engine **out)
     return NULL;
 }
 
+static void runner_destroy(struct runner *r)
+{
+    if (r == NULL) return;
+    pcre2_jit_stack_free(r->stack);
+    pcre2_match_context_free(r->context);
+    pcre2_match_data_free(r->data);
+    mem_free(r);
+}
+
 void regex_engine_destroy(struct regex_engine *g)
 {
     if (g == NULL) return;
     for (size_t i = 0; i < POOL; i++)
-        pcre2_match_data_free(atomic_load(&g->pool[i]));
+        runner_destroy(atomic_load(&g->pool[i]));
     pcre2_code_free(g->code);
-    pcre2_match_context_free(g->match);
     pcre2_general_context_free(g->general);
     mem_free(g);
 }
 
 /* ---- matching ----------------------------------------------------------------------------------- */
 
-static pcre2_match_data *pool_take(struct regex_engine *g)
+static struct runner *runner_create(struct regex_engine *g)
+{
+    struct runner *r = mem_zalloc(sizeof *r);
+    r->data = pcre2_match_data_create_from_pattern(g->code, g->general);
+    r->context = pcre2_match_context_create(g->general);
+    pcre2_set_match_limit(r->context, MATCH_STEPS);
+    pcre2_set_heap_limit(r->context, HEAP_KIB);
+    return r;
+}
+
+static struct runner *pool_take(struct regex_engine *g)
 {
     for (size_t i = 0; i < POOL; i++) {
         if (atomic_load_explicit(&g->pool[i], memory_order_relaxed) == NULL) continue;
-        pcre2_match_data *data = atomic_exchange_explicit(&g->pool[i], NULL, memory_order_acquire);
-        if (data) return data;
+        struct runner *r = atomic_exchange_explicit(&g->pool[i], NULL, memory_order_acquire);
+        if (r) return r;
     }
-    return pcre2_match_data_create_from_pattern(g->code, g->general);
+    return runner_create(g);
 }
 
-static void pool_put(struct regex_engine *g, pcre2_match_data *data)
+static void pool_put(struct regex_engine *g, struct runner *r)
 {
     for (size_t i = 0; i < POOL; i++) {
-        pcre2_match_data *empty = NULL;
-        if (atomic_compare_exchange_strong_explicit(&g->pool[i], &empty, data, memory_order_release,
-                                                    memory_order_relaxed))
+        struct runner *empty = NULL;
+        if (atomic_compare_exchange_strong_explicit(&g->pool[i], &empty, r, memory_order_release, memory_order_relaxed))
             return;
     }
-    pcre2_match_data_free(data);
+    runner_destroy(r);
+}
+
+/* PCRE2's result: >= 0 for a match. */
+static int run(struct regex_engine *g, struct runner *r, str subject)
+{
+    PCRE2_SPTR text = (PCRE2_SPTR)(subject.n ? subject.p : "");
+    if (!g->jit) return pcre2_match(g->code, text, subject.n, 0, PCRE2_NO_UTF_CHECK, r->data, r->context);
+    int result = pcre2_jit_match(g->code, text, subject.n, 0, 0, r->data, r->context);
+    if (result != PCRE2_ERROR_JIT_STACKLIMIT || r->stack) return result;
+    r->stack = pcre2_jit_stack_create(64 << 10, JIT_STACK_MAX, g->general);
+    if (r->stack == NULL) return result;
+    pcre2_jit_stack_assign(r->context, NULL, r->stack);
+    return pcre2_jit_match(g->code, text, subject.n, 0, 0, r->data, r->context);
 }
 
 static void copy_groups(pcre2_match_data *data, size_t *groups, size_t n)
@@ -244,14 +279,10 @@ enum regex_result regex_engine_match(struct regex_engine *g, str subject, size_t
 {
     /* Stored text is valid UTF-8; what is not can't have come from here and equals nothing. */
     if (!utf8_valid(subject)) return REGEX_NO;
-    PCRE2_SPTR text = (PCRE2_SPTR)(subject.n ? subject.p : "");
-    pcre2_match_data *data = pool_take(g);
-    int r = PCRE2_ERROR_JIT_STACKLIMIT;
-    if (g->jit) r = pcre2_jit_match(g->code, text, subject.n, 0, 0, data, g->match);
-    if (r == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter's backtracking memory is larger */
-        r = pcre2_match(g->code, text, subject.n, 0, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data, g->match);
-    if (r >= 0 && groups) copy_groups(data, groups, n);
-    pool_put(g, data);
+    struct runner *runner = pool_take(g);
+    int r = run(g, runner, subject);
+    if (r >= 0 && groups) copy_groups(runner->data, groups, n);
+    pool_put(g, runner);
     if (r >= 0) return REGEX_YES;
     return r == PCRE2_ERROR_NOMATCH ? REGEX_NO : REGEX_LIMIT;
 }

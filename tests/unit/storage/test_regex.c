@@ -2,6 +2,7 @@
  * test_regex.c: patterns mean what RE2 means by them, are refused when RE2 refuses them, and end in
  * bounded time. Expected results were taken down from RE2's and Go's documentation, not from our code.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -501,6 +502,30 @@ static void test_globs_against_engine(void **state)
     }
 }
 
+static void *match_many(void *arg)
+{
+    const struct regex *re = arg;
+    static const str yes = {"abbabbabbabbabc", 15}, no = {"abbabbabbabbabx", 15};
+    for (int i = 0; i < 2000; i++)
+        if (regex_match(re, yes) != REGEX_YES || regex_match(re, no) != REGEX_NO) return arg;
+    return NULL;
+}
+
+static void test_threads_share_one(void **state)
+{
+    (void)state;
+    struct regex *re = compiled(STR("(a|b)*c"));
+    pthread_t threads[12]; /* more than the pool keeps */
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, match_many, re), 0);
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    regex_destroy(re);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +538,7 @@ int main(void)
         cmocka_unit_test(test_catastrophes_end),
         cmocka_unit_test(test_large_patterns),
         cmocka_unit_test(test_globs_against_engine),
+        cmocka_unit_test(test_threads_share_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
