@@ -19,6 +19,7 @@
 
 #include "storage/base/alloc.h"
 #include "storage/base/assert.h"
+#include "storage/scratch.h"
 
 #define SHARDS_MAX 16
 #define SHARD_BYTES_MIN ((size_t)512 << 10) /* fewer shards rather than smaller ones */
@@ -45,6 +46,7 @@ struct fcache {
     size_t shard_max_bytes;
     size_t n_shards; /* power of two */
     struct counter *hits, *misses, *evictions;
+    struct scratch_pool scratch;
     struct shard shards[SHARDS_MAX];
 };
 
@@ -69,6 +71,7 @@ static double read_bytes(void *arg)
 struct fcache *fcache_create(size_t max_bytes, struct metrics *metrics)
 {
     struct fcache *c = mem_zalloc(sizeof *c);
+    scratch_pool_init(&c->scratch);
     c->n_shards = 1;
     while (c->n_shards < SHARDS_MAX && max_bytes / (c->n_shards * 2) >= SHARD_BYTES_MIN)
         c->n_shards *= 2;
@@ -277,5 +280,11 @@ void fcache_destroy(struct fcache *c)
         mem_free(s->buckets);
         pthread_mutex_destroy(&s->lock);
     }
+    scratch_pool_deinit(&c->scratch);
     mem_free(c);
+}
+
+struct scratch_pool *fcache_scratch(struct fcache *c)
+{
+    return &c->scratch;
 }

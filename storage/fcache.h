@@ -12,6 +12,7 @@
 #include "storage/base/metrics.h"
 
 struct fcache;
+struct scratch_pool;
 struct fcache_entry {
     const uint8_t *data;
     size_t n;
@@ -29,5 +30,7 @@ void fcache_unpin(struct fcache *c, const struct fcache_entry *e);
 /* Drops all unpinned frames of a part (it was deleted). */
 void fcache_forget(struct fcache *c, uint64_t part);
 size_t fcache_bytes(const struct fcache *c);
+/* Scratch for loading frames and decoding what is in them, shared by all readers of the cache. */
+struct scratch_pool *fcache_scratch(struct fcache *c);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * part_cursor.c: one thread's view of a part: pinned frames and scratch.
+ * part_cursor.c: one thread's view of a part: pinned frames and what was decoded last.
  *
  * Reads come in runs: the next series is mostly in the frame of the last, and so are its values. A
  * cursor therefore keeps a few frames of each kind pinned, in turn, and asks the shared cache only when it
@@ -8,6 +8,7 @@
 #include "storage/base/alloc.h"
 #include "storage/base/assert.h"
 #include "storage/part_format.h"
+#include "storage/scratch.h"
 
 /* How the pins are shared out among kinds of frames. */
 static const struct {
@@ -35,9 +36,6 @@ void part_cursor_destroy(struct part_cursor *c)
     for (size_t i = 0; c->symbols != NULL && i < c->ix->frames[PART_FRAME_SYMBOL].n; i++)
         part_cursor_release(c, c->symbols[i]);
     mem_free(c->symbols);
-    if (c->z != NULL) zctx_destroy(c->z);
-    if (c->scratch != NULL) column_scratch_destroy(c->scratch);
-    buf_deinit(&c->disk);
     part_record_deinit(&c->record);
     part_unref(c->p);
     mem_free(c);
@@ -88,10 +86,12 @@ static err load_frame(void *arg, uint64_t offset, uint8_t **data, size_t *n)
 {
     struct load *l = arg;
     struct part_cursor *c = l->c;
-    if (c->z == NULL) c->z = zctx_create();
-    TRY(part_read_frame(c->p, c->z, &c->disk, l->frame, data, n));
-    if (l->kind != PART_FRAME_SYMBOL) return NULL;
-    err e = part_symbol_expand(&c->p->key, data, n);
+    struct scratch_pool *pool = fcache_scratch(c->p->cache);
+    struct scratch *scratch = scratch_take(pool);
+    err e = part_read_frame(c->p, scratch->z, &scratch->disk, l->frame, data, n);
+    scratch_give(pool, scratch);
+    if (e != NULL || l->kind != PART_FRAME_SYMBOL) return e;
+    e = part_symbol_expand(&c->p->key, data, n);
     return e == NULL ? NULL : part_blame(c->p, offset, e);
 }
 

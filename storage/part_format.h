@@ -305,7 +305,8 @@ struct part_pin {
 
 struct part_time {
     uint32_t frame, offset, n; /* n = 0: free */
-    int64_t *t;                /* room for LIMIT_BLOCK_SAMPLES; NULL until first use */
+    size_t cap;
+    int64_t *t;
 };
 
 /* Where in the series frames a cursor stands: after record `id`. */
@@ -320,9 +321,6 @@ struct part_place {
 struct part_cursor {
     struct part *p;
     const struct part_index *ix; /* NULL until first use */
-    struct zctx *z;              /* NULL until the first miss */
-    struct column_scratch *scratch;
-    struct buf disk; /* bytes of the frame being read */
     struct part_pin pins[PART_PINS];
     uint8_t pin_at[PART_FRAME_KINDS]; /* which of a kind's pins goes next */
     struct part_time times[PART_TIME_COLUMNS];

@@ -8,6 +8,7 @@
 #include "storage/base/alloc.h"
 #include "storage/column_time.h"
 #include "storage/part_format.h"
+#include "storage/scratch.h"
 
 /* Bytes of a column within a frame; they are borrowed from the pinned frame. */
 static err column_bytes(struct part_cursor *c, enum part_frame_kind kind, uint32_t frame, uint32_t offset,
@@ -27,7 +28,7 @@ static err decode_time(struct part_cursor *c, const struct part_block *b, struct
     str bytes;
     slot->n = 0;
     TRY(column_bytes(c, PART_FRAME_TIME, b->time_frame, b->time_offset, b->time_bytes, &bytes));
-    if (slot->t == NULL) slot->t = mem_alloc(LIMIT_BLOCK_SAMPLES * sizeof *slot->t);
+    slot->t = mem_grow(slot->t, &slot->cap, b->n, sizeof *slot->t);
     TRY(part_cursor_blame(c, PART_FRAME_TIME, b->time_frame, column_time_decode(bytes.p, bytes.n, b->n, slot->t)));
     if (slot->t[0] != b->t_min || slot->t[b->n - 1] != b->t_max)
         return part_cursor_corrupt(c, PART_FRAME_TIME, b->time_frame, "time column with another range");
@@ -70,10 +71,12 @@ err part_read_floats(struct part_cursor *c, const struct part_block *b, int64_t 
             v[i] = b->agg.first;
         return NULL;
     }
-    if (c->scratch == NULL) c->scratch = column_scratch_create();
     TRY(part_read_encoded(c, b, &bytes));
-    return part_cursor_blame(c, PART_FRAME_VALUE, b->value_frame,
-                             column_value_decode(c->scratch, bytes.p, bytes.n, b->n, v));
+    struct scratch_pool *pool = fcache_scratch(c->p->cache);
+    struct scratch *scratch = scratch_take(pool);
+    err e = column_value_decode(scratch->columns, bytes.p, bytes.n, b->n, v);
+    scratch_give(pool, scratch);
+    return part_cursor_blame(c, PART_FRAME_VALUE, b->value_frame, e);
 }
 
 err part_read_hists(struct part_cursor *c, const struct part_block *b, int64_t *t, str *blobs, struct arena *a)
