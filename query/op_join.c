@@ -136,18 +136,6 @@ static err conflict_error(struct op_join *o, const struct join_group *g, uint32_
     return e;
 }
 
-/* At the end it is known at which steps the many side had anything to match. */
-static err check_conflicts(struct op_join *o)
-{
-    bool fills = o->fill_one || o->fill_many;
-    for (size_t k = 0; k < o->n_groups; k++) {
-        const struct join_group *g = &o->groups[k];
-        for (uint32_t i = 0; g->conflict && i < o->op.n; i++)
-            if (bit(g->conflict, i) && (fills || bit(o->many_present, i))) return conflict_error(o, g, i);
-    }
-    return NULL;
-}
-
 /* ---- pairs --------------------------------------------------------------------------------------------------- */
 
 /* Labels of a result: the many side's, cut to what was matched in one-to-one, with the included ones of the other. */
@@ -174,6 +162,25 @@ static uint64_t *result_bits(struct op_join *o, const struct labels *ls)
     return (uint64_t *)(uintptr_t)*slot;
 }
 
+/* At the end it is known at which steps the many side had anything to match. */
+static err check_conflicts(struct op_join *o)
+{
+    bool fills = o->fill_one || o->fill_many;
+    for (size_t k = 0; k < o->n_groups; k++) {
+        const struct join_group *g = &o->groups[k];
+        for (uint32_t i = 0; g->conflict && i < o->op.n; i++)
+            if (bit(g->conflict, i) && (fills || bit(o->many_present, i))) return conflict_error(o, g, i);
+    }
+    return NULL;
+}
+
+/* Rows of the one side that are in each other's way are the better explanation, if there are any. */
+static err ambiguous(struct op_join *o, const char *what)
+{
+    TRY(check_conflicts(o));
+    return err_new(ERR_EXECUTION, "multiple matches for labels: %s", what);
+}
+
 /* Marks the steps at which a pair meets, if none was marked for its group or label set before. */
 static err mark_matches(struct op_join *o, struct join_group *g, const struct labels *ls, const uint64_t *meets)
 {
@@ -182,10 +189,8 @@ static err mark_matches(struct op_join *o, struct join_group *g, const struct la
     uint64_t *results = single ? NULL : result_bits(o, ls);
     for (size_t w = 0; w <= o->op.n / 64; w++) {
         if (single && g && (g->matched[w] & meets[w]))
-            return err_new(ERR_EXECUTION, "multiple matches for labels: many-to-one matching must be explicit "
-                                          "(group_left/group_right)");
-        if (!single && (results[w] & meets[w]))
-            return err_new(ERR_EXECUTION, "multiple matches for labels: grouping labels must ensure unique matches");
+            return ambiguous(o, "many-to-one matching must be explicit (group_left/group_right)");
+        if (!single && (results[w] & meets[w])) return ambiguous(o, "grouping labels must ensure unique matches");
         if (g) g->matched[w] |= meets[w];
         if (results) results[w] |= meets[w];
     }
