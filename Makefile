@@ -62,11 +62,13 @@ run: deps
 	@$(MAKE) --no-print-directory -j$(JOBS) all
 	build/varve serve --storage.path=varve-data --web.listen-address=:8428
 
+VERSION_FLAGS := -DVARVE_VERSION='"$(VERSION)"' -DVARVE_REVISION='"$(REVISION)"'
+
 # ---- one set of rules per flavour
 define flavour
 build/$(1)/obj/%.o: %.c
 	@mkdir -p $$(@D)
-	$$(if $(filter fuzz,$(1)),clang,$$(CC)) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) -DVARVE_VERSION='"$$(VERSION)"' -DVARVE_REVISION='"$$(REVISION)"' -MMD -MP -c -o $$@ $$<
+	$$(if $(filter fuzz,$(1)),clang,$$(CC)) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) $$(VERSION_FLAGS) -MMD -MP -c -o $$@ $$<
 
 build/$(1)/libvarve.a: $$(LIBRARY_SOURCES:%.c=build/$(1)/obj/%.o)
 	rm -f $$@ && ar rcs $$@ $$^
@@ -137,6 +139,7 @@ bench: $(BENCHES:%=build/rel/bench/%)
 
 # ---- checks of the text itself; stamps under build/lint make the slow ones incremental
 LINT_SOURCES := $(SOURCES) $(wildcard tests/sim/*.c tests/fuzz/*.c tests/bench/*.c)
+LINT_FLAGS := $(filter-out -W%,$(CFLAGS_ALL)) $(VERSION_FLAGS)
 LINT_ALL := $(wildcard $(ROOMS:%=%/*.[ch]) tests/*/*.[ch] tests/unit/*/*.[ch])
 
 lint:
@@ -153,9 +156,9 @@ ANALYZER := -Xclang -analyzer-config -Xclang ipa=none
 
 build/lint/%.tidy: %.c .clang-tidy
 	@mkdir -p $(@D)
-	clang-tidy --quiet $< -- $(filter-out -W%,$(CFLAGS_ALL)) $(ANALYZER) 2>build/lint/$*.log \
+	clang-tidy --quiet $< -- $(LINT_FLAGS) $(ANALYZER) 2>build/lint/$*.log \
 		|| { cat build/lint/$*.log; exit 1; }
-	@$(CC) $(filter-out -W%,$(CFLAGS_ALL)) -MM -MP -MT $@ -MF build/lint/$*.d $<
+	@$(CC) $(LINT_FLAGS) -MM -MP -MT $@ -MF build/lint/$*.d $<
 	@touch $@
 
 lint-tidy: $(LINT_SOURCES:%.c=build/lint/%.tidy)
@@ -165,7 +168,7 @@ lint-cppcheck:
 	@mkdir -p build/lint/cppcheck
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 		--suppressions-list=tests/check/cppcheck.txt --cppcheck-build-dir=build/lint/cppcheck -j $(JOBS) \
-		-D_GNU_SOURCE -I. $(LINT_SOURCES)
+		-D_GNU_SOURCE $(VERSION_FLAGS) -I. $(LINT_SOURCES)
 
 format:
 	clang-format -i $(LINT_ALL)

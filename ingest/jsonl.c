@@ -123,7 +123,7 @@ static void push_histogram(struct admit *a, struct json_in *in, int64_t t, uint3
 {
     struct arena_mark mark = arena_mark(a->arena);
     struct buf blob = {0};
-    struct hist h;
+    struct hist h = {0};
     str text;
     err e = json_in_value(in, &text) ? hist_json_parse(text, a->arena, &h) : err_new(ERR_INVALID, "%s", in->problem);
     if (e == NULL) {

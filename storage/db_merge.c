@@ -120,6 +120,7 @@ static err merge_run(struct db *db, const struct view *v, struct run r)
 {
     uint64_t start = db->env->ops->mono_ns(db->env), bytes_in = 0;
     struct part *inputs[RUN_MAX * 64];
+    check(r.n > 0);
     check(r.n <= ARRAY_LEN(inputs));
     for (size_t i = 0; i < r.n; i++) {
         inputs[i] = v->parts[r.first + i].part;

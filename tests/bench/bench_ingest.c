@@ -111,7 +111,7 @@ static void read_bodies(struct bench *b, const char *path)
 {
     struct env *env = env_posix();
     struct env_file *file;
-    uint64_t size;
+    uint64_t size = 0;
     err e = env->ops->file_open(env, path, ENV_READ, &file);
     if (e == NULL) e = env->ops->file_size(file, &size);
     if (e) stop(e);

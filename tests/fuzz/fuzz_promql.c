@@ -19,7 +19,7 @@ static void check_round_trip(const struct expr *e, bool experimental)
 {
     struct buf text = {0}, again = {0};
     struct arena arena = {0};
-    struct expr *parsed;
+    struct expr *parsed = NULL;
     promql_print(e, &text);
     err failure = holds_tiny_duration(buf_as_str(&text))
                       ? err_new(ERR_INVALID, "skipped")
