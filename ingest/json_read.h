@@ -16,7 +16,8 @@ struct json_in {
 
 static inline struct json_in json_in_of(str s)
 {
-    return (struct json_in){s.p, s.p + s.n, NULL};
+    const char *p = s.n ? s.p : ""; /* no arithmetic on a null pointer */
+    return (struct json_in){p, p + s.n, NULL};
 }
 
 /* The next byte that is not white space, not taken; 0 at the end or after a problem. */

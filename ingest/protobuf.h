@@ -23,7 +23,8 @@ struct pb_field {
 
 static inline struct pb pb_of(str bytes)
 {
-    return (struct pb){(const uint8_t *)bytes.p, (const uint8_t *)bytes.p + bytes.n, false};
+    const uint8_t *p = (const uint8_t *)(bytes.n ? bytes.p : ""); /* no arithmetic on a null pointer */
+    return (struct pb){p, p + bytes.n, false};
 }
 
 /* The next field of the message; false at its end or when it is malformed (m->bad). */

@@ -164,8 +164,8 @@ static bool gather_labels(struct decoding *d, str series, str *raw)
         malformed(d, m.p, "time series");
         return false;
     }
-    *raw = (str){(const char *)first, bytes};
-    if (bytes == (size_t)(last - first)) return true;
+    *raw = bytes ? (str){(const char *)first, bytes} : STR("");
+    if (bytes == 0 || bytes == (size_t)(last - first)) return true;
     char *to = arena_alloc(d->a->arena, bytes);
     raw->p = to;
     m = pb_of(series);
@@ -281,7 +281,8 @@ static const uint8_t *general_field(struct decoding *d, const uint8_t *p)
 
 void remote_write_decode(struct admit *a, str body)
 {
-    struct decoding d = {a, (const uint8_t *)body.p, (const uint8_t *)body.p + body.n};
+    struct pb m = pb_of(body);
+    struct decoding d = {a, m.p, m.end};
     const uint8_t *p = d.start;
     while (p != NULL && p < d.end) {
         uint64_t n;

@@ -214,7 +214,7 @@ static bool take_group_name(const char **at, const char *end, str *name)
 
 static void expand_template(const struct regex *re, str subject, const size_t *groups, str template, struct buf *out)
 {
-    const char *at = template.p, *end = at + template.n;
+    const char *at = template.n ? template.p : "", *end = at + template.n;
     while (at < end) {
         const char *dollar = memchr(at, '$', (size_t)(end - at));
         buf_put(out, at, (size_t)((dollar ? dollar : end) - at));

@@ -575,6 +575,7 @@ static err parse_alternation(struct parser *p, int depth, struct re_node **out)
 
 err regex_parse(str pattern, struct arena *a, struct re_tree *out)
 {
+    if (pattern.n == 0) pattern = STR(""); /* no arithmetic on a null pointer */
     struct parser p = {.start = pattern.p, .at = pattern.p, .end = pattern.p + pattern.n, .arena = a};
     err e = NULL;
     *out = (struct re_tree){0};

@@ -377,6 +377,17 @@ static void test_headers(void **state)
     buf_deinit(&body);
 }
 
+/* Empty bodies and header values without a pointer, in every format. */
+static void test_nothing(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(post(f, INGEST_REMOTE_WRITE, (str){0}), 204);
+    assert_int_equal(post(f, INGEST_EXPOSITION, (str){0}), 204);
+    assert_int_equal(post(f, INGEST_JSON_LINES, (str){0}), 204);
+    struct ingest_request rq = {.format = INGEST_REMOTE_WRITE}; /* snappy by default: no length */
+    assert_int_equal(post_full(f, &rq), 400);
+}
+
 static void test_time_window(void **state)
 {
     (void)state;
@@ -479,8 +490,8 @@ int main(void)
         cmocka_unit_test(test_bad_series),     cmocka_unit_test(test_malformed_stores_nothing),
         cmocka_unit_test(test_large_bodies),   cmocka_unit_test(test_histograms),
         cmocka_unit_test(test_bad_histograms), cmocka_unit_test(test_metadata),
-        cmocka_unit_test(test_headers),        cmocka_unit_test(test_time_window),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_headers),        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_time_window),    cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
