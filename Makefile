@@ -12,6 +12,8 @@ SHELL := /bin/bash
 VERSION := $(shell sed -n 's/^## \[\([0-9.]*\)\].*/\1/p' CHANGELOG.md 2>/dev/null | head -n 1)
 REVISION := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 
+Q := $(if $(V),,@)# make V=1 shows the commands
+
 ifeq ($(origin CC),default)
 CC := gcc
 endif
@@ -68,26 +70,30 @@ VERSION_FLAGS := -DVARVE_VERSION='"$(VERSION)"' -DVARVE_REVISION='"$(REVISION)"'
 define flavour
 build/$(1)/obj/%.o: %.c
 	@mkdir -p $$(@D)
-	$$(if $(filter fuzz,$(1)),clang,$$(CC)) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) $$(VERSION_FLAGS) -MMD -MP -c -o $$@ $$<
+	@echo "  cc    $$<  ($(1))"
+	$$(Q)$$(if $(filter fuzz,$(1)),clang,$$(CC)) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) $$(VERSION_FLAGS) -MMD -MP -c -o $$@ $$<
 
 build/$(1)/libvarve.a: $$(LIBRARY_SOURCES:%.c=build/$(1)/obj/%.o)
-	rm -f $$@ && ar rcs $$@ $$^
+	@echo "  ar    $$@"
+	$$(Q)rm -f $$@ && ar rcs $$@ $$^
 
 build/$(1)/varve: $$(MAIN:%.c=build/$(1)/obj/%.o) build/$(1)/libvarve.a
-	$$(CC) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) -o $$@ $$^ $$(LIBS_$(1))
+	@echo "  link  $$@"
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) -o $$@ $$^ $$(LIBS_$(1))
 
 build/$(1)/tests/%: build/$(1)/obj/tests/unit/%.o $$(SUPPORT_SOURCES:%.c=build/$(1)/obj/%.o) build/$(1)/libvarve.a
 	@mkdir -p $$(@D)
-	$$(CC) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) -o $$@ $$^ -lcmocka $$(LIBS_$(1))
+	@echo "  link  $$@"
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) -o $$@ $$^ -lcmocka $$(LIBS_$(1))
 endef
 $(foreach f,rel asan tsan fuzz,$(eval $(call flavour,$(f))))
 
-# What shows the version is built anew when the version changes.
+# What shows the version is built anew when the version changes (in what is shipped; tests would all link again).
 build/version: FORCE
 	@mkdir -p $(@D)
 	@echo '$(VERSION) $(REVISION)' | cmp -s - $@ || echo '$(VERSION) $(REVISION)' >$@
 VERSIONED := $(if $(SOURCES),$(shell grep -l 'VARVE_VERSION\|VARVE_REVISION' $(SOURCES)))
-$(foreach f,rel asan tsan fuzz,$(VERSIONED:%.c=build/$(f)/obj/%.o)): build/version
+$(VERSIONED:%.c=build/rel/obj/%.o): build/version
 
 -include $(wildcard build/*/obj/*/*.d build/*/obj/*/*/*.d build/*/obj/*/*/*/*.d)
 
@@ -112,7 +118,8 @@ FUZZ_BINARIES := $(FUZZ_TARGETS:%=build/fuzz/bin/fuzz_%)
 
 build/fuzz/bin/fuzz_%: build/fuzz/obj/tests/fuzz/fuzz_%.o build/fuzz/libvarve.a
 	@mkdir -p $(@D)
-	clang $(CFLAGS_ALL) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LIBS_COMMON)
+	@echo "  link  $@"
+	$(Q)clang $(CFLAGS_ALL) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LIBS_COMMON)
 
 fuzz-build: $(FUZZ_BINARIES)
 
@@ -132,7 +139,8 @@ fuzz-smoke: $(FUZZ_BINARIES)
 # ---- measurements: each program prints its own table
 build/rel/bench/%: build/rel/obj/tests/bench/%.o build/rel/libvarve.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(CFLAGS_rel) -o $@ $^ $(LIBS_rel)
+	@echo "  link  $@"
+	$(Q)$(CC) $(CFLAGS_ALL) $(CFLAGS_rel) -o $@ $^ $(LIBS_rel)
 
 bench: $(BENCHES:%=build/rel/bench/%)
 	@set -e; for program in $^; do echo "== $$program"; $$program; done
@@ -156,7 +164,8 @@ ANALYZER := -Xclang -analyzer-config -Xclang ipa=none
 
 build/lint/%.tidy: %.c .clang-tidy
 	@mkdir -p $(@D)
-	clang-tidy --quiet $< -- $(LINT_FLAGS) $(ANALYZER) 2>build/lint/$*.log \
+	@echo "  tidy  $<"
+	$(Q)clang-tidy --quiet $< -- $(LINT_FLAGS) $(ANALYZER) 2>build/lint/$*.log \
 		|| { cat build/lint/$*.log; exit 1; }
 	@$(CC) $(LINT_FLAGS) -MM -MP -MT $@ -MF build/lint/$*.d $<
 	@touch $@
