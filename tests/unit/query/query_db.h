@@ -114,7 +114,7 @@ static inline void query_db_load(struct query_db *q, int64_t step_ms, const char
             if (gap) continue;
             assert_true(n < 512);
             t[n] = at * step_ms;
-            v[n++] = stale ? f64_from_bits(STALE_NAN_BITS) : first + k * grow;
+            v[n++] = stale ? f64_from_bits(STALE_NAN_BITS) : (k ? first + k * grow : first);
         }
     }
     mem_free(copy);
