@@ -224,6 +224,15 @@ static err choose_all(struct op_rank *o)
     }
 }
 
+static err drain(struct op *op)
+{
+    struct row row;
+    bool more = true;
+    while (more)
+        TRY(op_next(op, &row, &more));
+    return NULL;
+}
+
 /* ---- yielding --------------------------------------------------------------------------------------------- */
 
 /* Best first; few are sorted in place, in the manner that keeps equal ones as Prometheus does. */
@@ -299,7 +308,10 @@ static err rank_next(struct op *op, struct row *row, bool *more)
     struct op_rank *o = (struct op_rank *)op;
     if (!o->chosen) {
         o->chosen = true;
-        if (o->param) TRY(choose_all(o));
+        if (o->param)
+            TRY(choose_all(o));
+        else
+            TRY(drain(o->vector)); /* what is wrong with the vector is wrong also when nothing is taken from it */
         TRY(make_rows(o));
     }
     *more = o->at < o->n_order;
@@ -348,7 +360,6 @@ err op_rank_open(struct exec *x, const struct plan_node *node, struct op **out)
     bool nothing;
     TRY(exec_column(x, node->kids[1], &param));
     TRY(check_param(o, param, &nothing));
-    if (nothing) return NULL;
-    o->param = param;
+    if (!nothing) o->param = param;
     return exec_open(x, node->kids[0], &o->vector);
 }
