@@ -18,8 +18,10 @@ struct answer {
     const char *content_type; /* static; NULL = ANSWER_JSON */
     unsigned allow;           /* verbs to name in Allow, 0 = no such header */
     int retry_after_s;        /* 0 = no such header */
-    bool close;               /* end the connection after it */
-    bool preflight;           /* answer to OPTIONS: name the methods and headers allowed to other origins */
+    bool written_counts;      /* the X-Prometheus-Remote-Write-...-Written headers, with: */
+    uint64_t samples_written, histograms_written, exemplars_written;
+    bool close;     /* end the connection after it */
+    bool preflight; /* answer to OPTIONS: name the methods and headers allowed to other origins */
     bool gzipped;
     struct buf body;
 };

@@ -12,6 +12,7 @@
  */
 #include <stdio.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "server/conn_internal.h"
 #include "server/route.h"
@@ -42,6 +43,7 @@ static void on_closed(uv_handle_t *handle)
     buf_deinit(&c->ahead);
     mem_free(c);
     cs->n_conns--;
+    atomic_fetch_sub(&cs->load, 1);
     atomic_fetch_sub(&cs->server->connections, 1);
     conn_release_if_done(cs);
 }
@@ -516,7 +518,7 @@ static void turn_away(struct conn *c)
     conn_close(c);
 }
 
-void conn_accept(struct conns *cs, uv_stream_t *listener)
+static struct conn *conn_create(struct conns *cs)
 {
     struct conn *c = mem_zalloc(sizeof *c);
     c->set = cs;
@@ -524,19 +526,40 @@ void conn_accept(struct conns *cs, uv_stream_t *listener)
     check(uv_tcp_init(&cs->home.loop->uv, &c->tcp) == 0);
     c->tcp.data = c;
     cs->n_conns++;
-    uint64_t open = atomic_fetch_add(&cs->server->connections, 1) + 1;
+    atomic_fetch_add(&cs->server->connections, 1);
     http_reader_init(&c->reader);
     conn_list_enter(c, CONN_IDLE);
-    if (uv_accept(listener, (uv_stream_t *)&c->tcp) != 0) {
+    return c;
+}
+
+/* The socket is there, unless rc says that it is not. */
+static void conn_begin(struct conn *c, int rc)
+{
+    struct server *s = c->set->server;
+    if (rc != 0) {
         conn_close(c);
         return;
     }
-    if (open > cs->server->config->max_connections) {
+    if (atomic_load(&s->connections) > s->config->max_connections) {
         turn_away(c);
         return;
     }
     uv_tcp_nodelay(&c->tcp, 1);
     if (uv_read_start((uv_stream_t *)&c->tcp, on_room, on_read) != 0) conn_close(c);
+}
+
+void conn_accept(struct conns *cs, uv_stream_t *listener)
+{
+    struct conn *c = conn_create(cs);
+    conn_begin(c, uv_accept(listener, (uv_stream_t *)&c->tcp));
+}
+
+void conn_adopt(struct conns *cs, int fd)
+{
+    struct conn *c = conn_create(cs);
+    int rc = uv_tcp_open(&c->tcp, fd);
+    if (rc != 0) close(fd);
+    conn_begin(c, rc);
 }
 
 /* 0: none. One for all connections in the state, see conn_list. */

@@ -14,6 +14,8 @@ struct conns;
 
 struct conns *conns_create(struct server *server, struct loop *loop);
 void conns_destroy(struct conns *cs); /* after loop_join, before loop_destroy; NULL allowed */
+/* Before loop_start: all loops' connections; new ones go to the loop that has fewest. The array is the caller's. */
+void conns_share(struct conns *cs, struct conns *const *all, unsigned n);
 /* Before loop_start: accept on this bound socket, which it takes. */
 err conns_listen(struct conns *cs, int fd) __attribute__((warn_unused_result));
 

@@ -64,8 +64,11 @@ struct conns {
     struct server *server;
     struct acks acks;
     struct conn_list lists[CONN_CLOSING];
-    size_t n_conns; /* not yet freed */
-    size_t n_away;  /* exchanges with workers or waiting for the log */
+    size_t n_conns;           /* not yet freed */
+    _Atomic unsigned load;    /* connections given to this loop; counted by whoever accepts them */
+    struct conns *const *all; /* of all loops, this one too */
+    unsigned n_all;
+    size_t n_away; /* exchanges with workers or waiting for the log */
     struct exchange *pool;
     size_t pool_n, pool_low, pool_bytes;     /* low: fewest since the last tick */
     struct exchange *wait_first, *wait_last; /* for the log, by seq */
@@ -98,7 +101,8 @@ bool conn_body_count(struct conns *cs, struct exchange *x);
 void conn_release_if_done(struct conns *cs);
 
 /* ---- conn.c */
-void conn_accept(struct conns *cs, uv_stream_t *listener);
+void conn_accept(struct conns *cs, uv_stream_t *listener); /* counted in cs->load already, as the next */
+void conn_adopt(struct conns *cs, int fd);                 /* a connected socket, which it takes */
 void conn_close(struct conn *c);
 void conn_expire(struct conn *c, uint64_t now); /* its state's timeout has passed */
 /* An exchange that waited for the log has its outcome. Takes e. */

@@ -1,11 +1,17 @@
 /*
  * conn_set.c: the connections of a loop as a whole: listening, the clock, the log's outcomes, the end.
  *
+ * The kernel spreads connections over the loops' sockets by a hash, and with the few long connections
+ * that a database has, that is often lopsided: who accepts one gives it to the loop that has fewest.
+ *
  * One timer a second looks at the heads of the state lists and trims the pool; it runs only while
  * there is something to look at, so an idle server does not wake up. Stopping: listeners close, idle
  * connections close, others after their answer; what is not done after STOP_MS is cut off. The loop
  * ends when the last connection and the last exchange are gone.
  */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "server/conn_internal.h"
 #include "storage/base/alloc.h"
 
@@ -54,16 +60,79 @@ static void start_ticking(struct conns *cs)
     uv_timer_start(&cs->tick, on_tick, TICK_MS, TICK_MS);
 }
 
+/* ---- new connections ----------------------------------------------------------------------------------------- */
+
+/* A connection on its way from the loop that accepted it to the one that has fewest. */
+struct parcel {
+    struct task task; /* first */
+    struct conns *to;
+    int fd;
+};
+
+static void unpack(struct task *t)
+{
+    struct parcel *p = (struct parcel *)t;
+    struct conns *cs = p->to;
+    if (cs->stopping) {
+        close(p->fd);
+    } else {
+        conn_adopt(cs, p->fd);
+        start_ticking(cs);
+    }
+    mem_free(p);
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    mem_free(handle);
+}
+
+/* Accepts into a handle of this loop and sends a copy of the descriptor over: libuv can't move handles. */
+static void send_over(struct conns *cs, uv_stream_t *listener, struct conns *to)
+{
+    uv_tcp_t *here = mem_zalloc(sizeof *here);
+    uv_os_fd_t fd;
+    int copy = -1;
+    uv_tcp_init(&cs->home.loop->uv, here);
+    bool accepted = uv_accept(listener, (uv_stream_t *)here) == 0 && uv_fileno((uv_handle_t *)here, &fd) == 0;
+    if (accepted) copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    uv_close((uv_handle_t *)here, free_handle);
+    struct parcel *p = mem_zalloc(sizeof *p);
+    *p = (struct parcel){.task = {.run = unpack}, .to = to, .fd = copy};
+    if (copy >= 0 && loop_post(to->home.loop, &p->task)) return;
+    if (copy >= 0) close(copy);
+    atomic_fetch_sub(&to->load, 1);
+    mem_free(p);
+}
+
+/* The loop that has fewest; this one if it is among them. */
+static struct conns *least_loaded(struct conns *cs)
+{
+    struct conns *best = cs;
+    for (unsigned i = 0; i < cs->n_all; i++)
+        if (atomic_load(&cs->all[i]->load) < atomic_load(&best->load)) best = cs->all[i];
+    return best;
+}
+
 static void on_connection(uv_stream_t *stream, int status)
 {
     struct conns_listener *l = stream->data;
+    struct conns *cs = l->set;
     if (status < 0) {
-        log_warn(l->set->server->log, "can't accept a connection", "error=\"%s\"", uv_strerror(status));
+        log_warn(cs->server->log, "can't accept a connection", "error=\"%s\"", uv_strerror(status));
         return;
     }
-    conn_accept(l->set, stream);
-    start_ticking(l->set);
+    struct conns *to = least_loaded(cs);
+    atomic_fetch_add(&to->load, 1);
+    if (to != cs) {
+        send_over(cs, stream, to);
+        return;
+    }
+    conn_accept(cs, stream);
+    start_ticking(cs);
 }
+
+/* ---- the loop's life ----------------------------------------------------------------------------------------- */
 
 /* After each wake-up of the loop: answers writes whose outcome is known by now. */
 static void on_woken(void *arg)
@@ -107,6 +176,12 @@ void conns_destroy(struct conns *cs)
     acks_deinit(&cs->acks);
     mem_free(cs->read_buf);
     mem_free(cs);
+}
+
+void conns_share(struct conns *cs, struct conns *const *all, unsigned n)
+{
+    cs->all = all;
+    cs->n_all = n;
 }
 
 err conns_listen(struct conns *cs, int fd)

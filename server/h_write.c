@@ -30,6 +30,10 @@ static void write_body(struct server *s, struct exchange *x, enum ingest_format 
     x->seq = reply.seq;
     x->out.status = reply.status;
     x->out.retry_after_s = reply.retry_after ? 5 : 0;
+    x->out.written_counts = reply.written_counts;
+    x->out.samples_written = reply.samples_written;
+    x->out.histograms_written = reply.histograms_written;
+    x->out.exemplars_written = reply.exemplars_written;
     buf_deinit(&x->out.body);
     x->out.body = reply.body;
 }

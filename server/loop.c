@@ -47,6 +47,7 @@ static void *loop_main(void *arg)
 {
     struct loop *l = arg;
     uv_run(&l->uv, UV_RUN_DEFAULT);
+    run_tasks(l); /* posted between the last wake-up and loop_release */
     return NULL;
 }
 
@@ -84,27 +85,32 @@ void loop_destroy(struct loop *l)
     mem_free(l);
 }
 
-void loop_post(struct loop *l, struct task *t)
+bool loop_post(struct loop *l, struct task *t)
 {
     t->next = NULL;
     pthread_mutex_lock(&l->lock);
-    bool empty = l->first == NULL;
-    if (empty)
-        l->first = t;
-    else
-        l->last->next = t;
-    l->last = t;
+    bool taken = !l->ended, empty = l->first == NULL;
+    if (taken) {
+        *(empty ? &l->first : &l->last->next) = t;
+        l->last = t;
+        if (empty) uv_async_send(&l->wake); /* with the lock held: loop_release can't come in between */
+    }
     pthread_mutex_unlock(&l->lock);
-    if (empty) uv_async_send(&l->wake);
+    return taken;
 }
 
 void loop_wake(struct loop *l)
 {
-    uv_async_send(&l->wake);
+    pthread_mutex_lock(&l->lock);
+    if (!l->ended) uv_async_send(&l->wake);
+    pthread_mutex_unlock(&l->lock);
 }
 
 void loop_release(struct loop *l)
 {
+    pthread_mutex_lock(&l->lock);
+    l->ended = true;
+    pthread_mutex_unlock(&l->lock);
     uv_close((uv_handle_t *)&l->wake, NULL);
 }
 

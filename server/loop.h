@@ -29,6 +29,7 @@ struct loop {
     void *arg;
     pthread_mutex_t lock; /* guards the queue */
     struct task *first, *last;
+    bool ended; /* guarded by lock: takes no more posts */
     bool started;
 };
 
@@ -38,11 +39,12 @@ err loop_start(struct loop *l) __attribute__((warn_unused_result));
 void loop_join(struct loop *l);    /* waits for the thread; nothing to do if it was never started */
 void loop_destroy(struct loop *l); /* after loop_join; NULL allowed */
 
-/* Any thread: run t on the loop, then `woken`. */
-void loop_post(struct loop *l, struct task *t);
+/* Any thread: run t on the loop, then `woken`. False: the loop takes no more (after loop_release). */
+bool loop_post(struct loop *l, struct task *t);
 /* Any thread: call `woken` on the loop soon. */
 void loop_wake(struct loop *l);
-/* On the loop: no more posts will come; lets the loop end once its other handles are closed. */
+/* On the loop: no more posts are taken; lets the loop end once its other handles are closed. What was posted before
+ * is still run. */
 void loop_release(struct loop *l);
 
 uint64_t loop_now_ms(const struct loop *l); /* monotonic, as of this turn; on the loop */

@@ -114,6 +114,7 @@ static void make_loops(struct life *l)
     for (unsigned i = 0; i < l->n_loops; i++) {
         l->loops[i] = loop_create(i);
         l->conns[i] = conns_create(&l->server, l->loops[i]);
+        conns_share(l->conns[i], l->conns, l->n_loops);
     }
 }
 

@@ -76,6 +76,14 @@ static void put_body_headers(struct head *h, const struct exchange *x, bool chun
     if (x->server->config->compression == COMPRESSION_GZIP) put(h, "Vary: Accept-Encoding\r\n");
 }
 
+/* What a receiver of remote write 2.0 owes its sender. */
+static void put_written_counts(struct head *h, const struct answer *a)
+{
+    put(h, "X-Prometheus-Remote-Write-Samples-Written: %llu\r\n", (unsigned long long)a->samples_written);
+    put(h, "X-Prometheus-Remote-Write-Histograms-Written: %llu\r\n", (unsigned long long)a->histograms_written);
+    put(h, "X-Prometheus-Remote-Write-Exemplars-Written: %llu\r\n", (unsigned long long)a->exemplars_written);
+}
+
 size_t wire_head(const struct exchange *x, const struct wire_options *o, char *out)
 {
     struct head h = {0};
@@ -85,6 +93,7 @@ size_t wire_head(const struct exchange *x, const struct wire_options *o, char *o
     put_body_headers(&h, x, o->chunked);
     if (a->allow != 0) put_verbs(&h, "Allow", a->allow);
     if (a->retry_after_s > 0) put(&h, "Retry-After: %d\r\n", a->retry_after_s);
+    if (a->written_counts) put_written_counts(&h, a);
     put_cors(&h, x);
     if (o->close)
         put(&h, "Connection: close\r\n");

@@ -8,7 +8,7 @@
 
 #include "server/exchange.h"
 
-#define WIRE_HEAD_MAX 1536
+#define WIRE_HEAD_MAX 2048
 
 struct wire_options {
     const char *date; /* as HTTP writes it */
