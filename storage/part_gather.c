@@ -142,13 +142,8 @@ void part_gather_add(struct part_gather *g, uint32_t id, const uint32_t *pairs, 
         struct part_key key = now->key[j] = (struct part_key){pairs[2 * j], pairs[2 * j + 1]};
         while (i < last->n && last->key[i].name < key.name)
             close_run(g, last->pair[i++], id);
-        bool same_name = i < last->n && last->key[i].name == key.name;
-        if (same_name && last->key[i].value == key.value) {
-            now->pair[j] = last->pair[i++];
-            continue;
-        }
-        if (same_name) close_run(g, last->pair[i++], id);
-        now->pair[j] = open_run(g, key, id);
+        bool goes_on = i < last->n && key_eq(last->key[i], key);
+        now->pair[j] = goes_on ? last->pair[i++] : open_run(g, key, id);
     }
     while (i < last->n)
         close_run(g, last->pair[i++], id);

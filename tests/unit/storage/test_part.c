@@ -5,6 +5,7 @@
 #include "tests/unit/storage/part_model.h"
 
 #include "storage/matcher.h"
+#include "storage/part_format.h"
 #include "tests/sim/sim_env.h"
 
 #include <errno.h>
@@ -272,6 +273,7 @@ static void test_sharing_and_constants(void **state)
     assert_true(b[0].constant && b[0].has_aggregates && b[0].agg.sum == -150 && b[0].agg.resets == 0);
     assert_true(b[1].constant && !b[1].has_aggregates && is_stale_nan(b[1].agg.first));
     assert_true(!b[2].constant && b[2].has_aggregates && b[2].agg.max == 299 && b[2].agg.sum == 300 * 299 / 2);
+    assert_true(b[2].agg.resets == 0 && b[2].agg.min == 0 && b[2].agg.first == 0 && b[2].agg.last == 299);
     part_cursor_destroy(c);
     part_unref(p);
     room_close(&room);
@@ -500,6 +502,48 @@ static void test_inspect(void **state)
     room_close(&room);
 }
 
+/* ---- read-back ---------------------------------------------------------------------------------------------- */
+
+/* A disk that keeps something else than it was given: one byte near the end of what is appended. */
+struct bad_disk {
+    struct env env; /* first */
+    size_t from_end;
+};
+
+static struct bad_disk bad_disk;
+
+static err append_badly(struct env_file *f, const void *p, size_t n)
+{
+    uint8_t *copy = mem_dup(p, n);
+    if (n > bad_disk.from_end) copy[n - 1 - bad_disk.from_end] ^= 1;
+    err e = env_posix()->ops->file_append(f, copy, n);
+    mem_free(copy);
+    return e;
+}
+
+static void test_read_back(void **state)
+{
+    (void)state;
+    struct model_room room;
+    room_open(&room, 1 << 20);
+    struct env_ops ops = *room.env->ops;
+    ops.file_append = append_badly;
+    static const str symbols[] = {{"__name__", 8}, {"a", 1}};
+    static const size_t from_end[] = {0, 9, 20, 100, PART_FOOTER_SIZE + PART_TAIL_SIZE + 1};
+    for (size_t i = 0; i < ARRAY_LEN(from_end); i++) {
+        bad_disk = (struct bad_disk){{&ops, true}, from_end[i]};
+        struct part_meta meta = new_meta(1);
+        struct part_writer *w;
+        assert_ok(part_writer_create(&bad_disk.env, room.path, &meta, symbols, 2, &w));
+        assert_ok(part_writer_series(w, (uint32_t[]){0, 1}, 1));
+        assert_ok(part_writer_floats(w, (int64_t[]){MODEL_T0}, (double[]){1}, 1));
+        assert_err(part_writer_finish(w, &meta), ERR_CORRUPT);
+        part_writer_destroy(w);
+        assert_int_equal(access(room.path, F_OK), -1);
+    }
+    room_close(&room);
+}
+
 /* ---- a failing machine -------------------------------------------------------------------------------------- */
 
 /* Writes a small part, opens it and reads it whole, as the flush and the queries do. */
@@ -577,6 +621,7 @@ int main(void)
         cmocka_unit_test(test_inspect),
         cmocka_unit_test(test_extremes),
         cmocka_unit_test(test_failing_calls),
+        cmocka_unit_test(test_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
