@@ -3,7 +3,8 @@
  *
  * Every call goes through `enter`, which counts it, lets the clock tick, and decides whether it fails
  * (crashed, a failure on demand) or the machine crashes at it. A crashing call still reaches the disk's
- * list of pending changes about half of the time, so that its own fate is open too.
+ * list of pending changes about half of the time, so that its own fate is open too; and of changing
+ * calls that fail with an I/O error a quarter took effect: an error says nothing about the disk.
  *
  * A handle remembers the process it belongs to (`process`, counted up by restart and kill): calls
  * on a dead process's handle are the test's or the engine's mistake and stop the run. Closing one is
@@ -46,7 +47,8 @@ struct env_file {
     char *path;
 };
 
-enum verdict { GO, GO_THEN_CRASH, STOP };
+/* STOP: nothing happens, the error is returned. GO_BUT_FAIL: it happens, and the error is returned all the same. */
+enum verdict { GO, GO_BUT_FAIL, STOP };
 
 static struct sim_env *sim_of(struct env *env)
 {
@@ -93,12 +95,12 @@ static enum verdict enter(struct sim_env *s, unsigned call, const char *what, co
     if (change && crash_is_due(s)) {
         if (s->trace) fprintf(stderr, "sim crash at %s %s\n", what, path);
         *e = crash_error(what, path);
-        return rng_chance(&s->fate_rng, 0.5) ? GO_THEN_CRASH : STOP;
+        return rng_chance(&s->fate_rng, 0.5) ? GO_BUT_FAIL : STOP;
     }
     if (call_fails(s, call)) {
         if (s->trace) fprintf(stderr, "sim fail %s %s\n", what, path);
         *e = err_errno(s->fail_errnum, "%s %s", what, path);
-        return STOP;
+        return change && s->fail_errnum != ENOSPC && rng_chance(&s->fate_rng, 0.25) ? GO_BUT_FAIL : STOP;
     }
     return GO;
 }

@@ -28,8 +28,10 @@ struct feed {
     int64_t *t;
     double *v;
     str *hist;
+    int64_t *start;
     uint32_t n_runs, n;
     uint32_t too_old, too_new, bad;
+    bool has_starts; /* the run at hand */
 };
 
 /* ---- series ------------------------------------------------------------------------------------------------- */
@@ -179,6 +181,19 @@ static double draw_value(struct sim_world *w)
 
 /* ---- batches ------------------------------------------------------------------------------------------------ */
 
+/* Some hour's beginning, a moment before, or nonsense that has to be kept all the same. */
+static int64_t draw_start(struct sim_world *w, int64_t t)
+{
+    switch (rng_below(&w->rng, 4)) {
+    case 0:
+        return t - (int64_t)rng_below(&w->rng, 60000);
+    case 1:
+        return (int64_t)rng_next(&w->rng);
+    default:
+        return t - t % 3600000;
+    }
+}
+
 static void add_sample(struct feed *f, uint32_t id, bool hist)
 {
     struct sim_world *w = f->w;
@@ -187,6 +202,7 @@ static void add_sample(struct feed *f, uint32_t id, bool hist)
     f->t[at] = id == BAD ? w->env->ops->now_ms(w->env) : draw_good_time(w, id);
     f->v[at] = hist ? 0 : draw_value(w);
     f->hist[at] = hist ? buf_as_str(&w->hist[h]) : (str){NULL, 0};
+    f->start[at] = f->has_starts && rng_chance(&w->rng, 0.9) ? draw_start(w, f->t[at]) : 0;
 }
 
 static void add_run(struct feed *f, uint32_t id, uint32_t n)
@@ -195,6 +211,7 @@ static void add_run(struct feed *f, uint32_t id, uint32_t n)
     if (rng_chance(&w->rng, w->plan.bad_labels)) id = BAD;
     struct run *run = &f->runs[f->n_runs];
     bool hist = rng_chance(&w->rng, w->plan.histograms);
+    f->has_starts = rng_chance(&w->rng, w->plan.starts);
     *run = (struct run){.id = id, .careless = rng_chance(&w->rng, 0.2)};
     int raw_n = snprintf(run->raw, sizeof run->raw, "%d:%d", (int)run->id, run->careless);
     f->series[f->n_runs++] = (struct batch_series){
@@ -240,6 +257,7 @@ static void feed_init(struct feed *f, struct sim_world *w, struct arena *a)
     f->t = arena_zalloc(a, n * sizeof *f->t);
     f->v = arena_zalloc(a, n * sizeof *f->v);
     f->hist = arena_zalloc(a, n * sizeof *f->hist);
+    f->start = arena_zalloc(a, n * sizeof *f->start);
 }
 
 enum fate { FATE_GOOD, FATE_OLD, FATE_NEW };
@@ -273,9 +291,9 @@ static void settle_fates(struct feed *f)
 
 static struct sim_value value_at(const struct feed *f, uint32_t at)
 {
-    if (f->hist[at].n == 0) return (struct sim_value){true, 0, f64_bits(f->v[at])};
+    if (f->hist[at].n == 0) return (struct sim_value){true, 0, f64_bits(f->v[at]), f->start[at]};
     uint32_t number = sim_feed_hist_number(f->w, f->hist[at]);
-    return (struct sim_value){true, number, f64_bits(f->w->hist_sum[number - 1])};
+    return (struct sim_value){true, number, f64_bits(f->w->hist_sum[number - 1]), f->start[at]};
 }
 
 /* Tells the model about every sample that had to be taken; seq 0: perhaps. */
@@ -326,6 +344,7 @@ static bool append_feed(struct feed *f, uint64_t *seq)
         .t = f->t,
         .v = f->v,
         .hist = w->plan.histograms > 0 ? f->hist : NULL,
+        .start = w->plan.starts > 0 ? f->start : NULL,
         .n_samples = f->n,
         .resolve = resolve,
         .resolve_arg = f,
@@ -372,10 +391,10 @@ bool sim_feed_probe(struct sim_world *w)
     struct feed f;
     struct append_result res = {0};
     feed_init(&f, w, &a);
-    double bad = w->plan.bad_labels, hists = w->plan.histograms;
-    w->plan.bad_labels = w->plan.histograms = 0;
+    double bad = w->plan.bad_labels, hists = w->plan.histograms, starts = w->plan.starts;
+    w->plan.bad_labels = w->plan.histograms = w->plan.starts = 0;
     add_run(&f, 0, 1);
-    w->plan.bad_labels = bad, w->plan.histograms = hists;
+    w->plan.bad_labels = bad, w->plan.histograms = hists, w->plan.starts = starts;
     f.t[0] = w->env->ops->now_ms(w->env);
     struct batch batch = {
         .series = f.series, .n_series = 1, .t = f.t, .v = f.v, .n_samples = 1, .resolve = resolve, .resolve_arg = &f};

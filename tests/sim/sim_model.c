@@ -73,7 +73,7 @@ size_t sim_model_find(const struct sim_series *s, int64_t t)
 bool sim_value_eq(struct sim_value a, struct sim_value b)
 {
     if (!a.present || !b.present) return a.present == b.present;
-    return a.hist == b.hist && a.bits == b.bits;
+    return a.hist == b.hist && a.bits == b.bits && a.start == b.start;
 }
 
 static void add_settled(struct sim_cell *c, struct sim_value v)

@@ -16,6 +16,7 @@ struct sim_value {
     bool present;
     uint32_t hist; /* 0: a float; else number of a histogram (the workload's), and bits are its sum's */
     uint64_t bits;
+    int64_t start; /* timestamp; 0: none */
 };
 
 struct sim_write {

@@ -70,6 +70,7 @@ static void draw_options(struct rng *r, struct storage_options *o)
         .head_max_bytes = rng_chance(r, 0.8) ? (size_t)log_uniform(r, 2048, 1 << 18) : 0,
         .wal_max_bytes = rng_chance(r, 0.8) ? log_uniform(r, 1024, 1 << 18) : 0,
         .head_max_age_ms = rng_chance(r, 0.3) ? (int64_t)log_uniform(r, 1000, 1 << 24) : 0,
+        .min_free_disk = rng_chance(r, 0.5) ? 4096 : 0,
         .cache_bytes = (size_t)log_uniform(r, 1 << 14, 1 << 20),
         .merge_threads = 1,
     };
@@ -82,10 +83,11 @@ void sim_plan_draw(struct sim_world *w)
     *p = (struct sim_plan){
         .steps = (unsigned)log_uniform(r, 20, 200),
         .series = (unsigned)log_uniform(r, 1, 150),
-        .batch_max = (unsigned)log_uniform(r, 2, 400),
+        .batch_max = (unsigned)log_uniform(r, 2, rng_chance(r, 0.95) ? 400 : 6000),
         .crash_reach = (unsigned)log_uniform(r, 1, 200),
         .bad_labels = rng_chance(r, 0.3) ? 0.05 : 0,
         .histograms = rng_chance(r, 0.3) ? 0.2 : 0,
+        .starts = rng_chance(r, 0.4) ? 0.3 : 0,
         .special_values = rng_chance(r, 0.5) ? 0.2 : 0.01,
         .crash_while_opening = rng_chance(r, 0.5) ? 0.4 : 0,
     };

@@ -32,14 +32,15 @@ static void describe(str to, struct sim_value v)
     if (!v.present)
         snprintf((char *)to.p, to.n, "absent");
     else
-        snprintf((char *)to.p, to.n, "%s%u %016llx", v.hist ? "hist " : "float ", v.hist, (unsigned long long)v.bits);
+        snprintf((char *)to.p, to.n, "%s%u %016llx@%lld", v.hist ? "hist " : "float ", v.hist,
+                 (unsigned long long)v.bits, (long long)v.start);
 }
 
 static bool fail_cell(struct check *c, uint32_t id, int64_t t, struct sim_value got, const struct sim_cell *cell)
 {
     char text[64], want[256] = "";
     describe((str){text, sizeof text}, got);
-    for (size_t i = 0, at = 0; cell != NULL && i < cell->n_settled + cell->n_writes && at + 48 < sizeof want; i++) {
+    for (size_t i = 0, at = 0; cell != NULL && i < cell->n_settled + cell->n_writes && at + 72 < sizeof want; i++) {
         bool settled = i < cell->n_settled;
         const struct sim_write *wr = settled ? NULL : &cell->writes[i - cell->n_settled];
         char one[64];
@@ -70,7 +71,8 @@ static bool check_samples(struct check *c, uint32_t id, const struct samples *s,
     struct sim_value absent = {0};
     for (size_t i = 0; i < s->n; i++) {
         bool hist = s->hist != NULL && s->hist[i].n > 0;
-        struct sim_value v = {true, hist ? sim_feed_hist_number(c->w, s->hist[i]) : 0, f64_bits(s->v[i])};
+        struct sim_value v = {true, hist ? sim_feed_hist_number(c->w, s->hist[i]) : 0, f64_bits(s->v[i]),
+                              s->start != NULL ? s->start[i] : 0};
         if (i > 0 && s->t[i] <= s->t[i - 1]) return sim_fail(c->w, "series %u: times do not increase", id);
         if (s->t[i] < t_min || s->t[i] > t_max) return sim_fail(c->w, "series %u: a sample outside the range", id);
         if (hist && v.hist == 0) return sim_fail(c->w, "series %u: a histogram nobody wrote", id);

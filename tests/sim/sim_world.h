@@ -46,6 +46,7 @@ struct sim_plan {
     unsigned time_weight[TIME_COUNT];
     unsigned crash_reach;           /* a planned crash comes within so many changing calls */
     double bad_labels, histograms;  /* chance of each run */
+    double starts;                  /* chance of start timestamps, of each run */
     double special_values;          /* chance of each value */
     double crash_while_opening;     /* chance of each start after a crash */
     struct storage_options options; /* sizes, ages, retention */
