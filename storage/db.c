@@ -186,10 +186,12 @@ static uint32_t sort_out(struct db *db, const struct batch *b, struct time_windo
                 reject(result, i, e);
                 continue;
             }
+            result->accepted_hists += is_hist;
             if (is_hist)
                 sample_set_push_hist(&s->kept, b->t[k], v, b->hist[k]);
             else
                 sample_set_push(&s->kept, b->t[k], v);
+            if (b->start != NULL) sample_set_mark_start(&s->kept, b->start[k]);
             kept++;
         }
         if (kept == 0) continue;
@@ -233,8 +235,8 @@ static void append_runs(struct db *db, const struct wal_batch *w)
     uint64_t seq = ++db->seq;
     gather_defs(db, w);
     size_t at = wal_record_begin(&s->record);
-    wal_batch_encode(&s->record, &s->defs, w);
-    wal_record_end(&s->record, at, WAL_BATCH, seq);
+    enum wal_type type = wal_batch_encode(&s->record, &s->defs, w);
+    wal_record_end(&s->record, at, type, seq);
     wal_put(db->wal, seq, &s->record);
 
     if (h->born_ns == 0) h->born_ns = db->env->ops->mono_ns(db->env) + 1;
@@ -244,7 +246,7 @@ static void append_runs(struct db *db, const struct wal_batch *w)
     for (uint32_t i = 0; i < w->n_runs; i++) {
         if (i + PREFETCH_AHEAD < w->n_runs) head_prefetch(h, w->handles[i + PREFETCH_AHEAD]);
         head_append(h, w->handles[i], w->t + sample, w->v + sample, w->hist == NULL ? NULL : w->hist + sample,
-                    w->counts[i]);
+                    w->start == NULL ? NULL : w->start + sample, w->counts[i]);
         sample += w->counts[i];
     }
 }
@@ -260,12 +262,14 @@ static void append_locked(struct db *db, const struct batch *b, struct append_re
         w.n_samples = b->n_samples;
         w.t = b->t;
         w.v = b->v;
+        w.start = b->start;
     } else {
         w.n_runs = sort_out(db, b, window, result);
         w.n_samples = (uint32_t)s->kept.n;
         w.t = s->kept.t;
         w.v = s->kept.v;
         w.hist = s->kept.hist;
+        w.start = s->kept.start;
     }
     result->accepted = w.n_samples;
     if (w.n_samples > 0) {

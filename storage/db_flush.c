@@ -104,13 +104,19 @@ static err write_mixed(struct flush *f, struct part_writer *w)
     const struct sample_set *s = &f->set;
     struct sample_set *part = &f->part_of_set;
     sample_set_clear(part);
-    for (size_t i = 0; i < s->n; i++)
-        if (s->hist[i].n == 0) sample_set_push(part, s->t[i], s->v[i]);
-    TRY(part_writer_floats(w, part->t, part->v, part->n));
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->hist[i].n > 0) continue;
+        sample_set_push(part, s->t[i], s->v[i]);
+        if (s->start != NULL) sample_set_mark_start(part, s->start[i]);
+    }
+    TRY(part_writer_floats_started(w, part->t, part->v, part->start, part->n));
     sample_set_clear(part);
-    for (size_t i = 0; i < s->n; i++)
-        if (s->hist[i].n > 0) sample_set_push_hist(part, s->t[i], s->v[i], s->hist[i]);
-    return part_writer_hists(w, part->t, part->hist, part->n);
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->hist[i].n == 0) continue;
+        sample_set_push_hist(part, s->t[i], s->v[i], s->hist[i]);
+        if (s->start != NULL) sample_set_mark_start(part, s->start[i]);
+    }
+    return part_writer_hists_started(w, part->t, part->hist, part->start, part->n);
 }
 
 static err write_series(struct flush *f, struct part_writer *w, uint32_t handle)
@@ -128,7 +134,7 @@ static err write_series(struct flush *f, struct part_writer *w, uint32_t handle)
         f->pairs[k] = f->rank[pairs[k]];
     TRY(part_writer_series(w, f->pairs, s->n_pairs));
     if (f->set.hist != NULL) return write_mixed(f, w);
-    return part_writer_floats(w, f->set.t, f->set.v, f->set.n);
+    return part_writer_floats_started(w, f->set.t, f->set.v, f->set.start, f->set.n);
 }
 
 static err write_all_series(struct flush *f, struct part_writer *w)

@@ -4,17 +4,19 @@
  * A chunk is a header and `cap` packed samples of 12 bytes: a 32-bit time offset from the chunk's base
  * (its first sample; it may be negative) and the value. So an append writes one cache line besides
  * the slot, whose neighbours the next appends use. A sample whose offset does not fit, or that is of
- * the other kind, starts a new chunk. Values of histogram chunks are pointers to blobs.
+ * another kind, starts a new chunk. Values of histogram chunks are pointers to blobs. Floats that have a
+ * start timestamp are a kind of their own, of 20 bytes: the start comes last.
  *
- * tail word:  63..32 place of the last chunk (0, 1, 2 ...)   16 its kind   15..0 its samples
+ * tail word:  63..32 place of the last chunk (0, 1, 2 ...)   17..16 its kind   15..0 its samples
  */
 #include "storage/head.h"
 
 enum { CHUNK_FIRST = 6, CHUNK_DOUBLINGS = 5 }; /* 6, 12, 24, 48, 96, 192, 192 ... samples */
 
-enum chunk_kind { CHUNK_FLOAT, CHUNK_HIST };
+enum chunk_kind { CHUNK_FLOAT, CHUNK_HIST, CHUNK_START };
 
 #define SAMPLE_BYTES 12
+#define STARTED_BYTES 20
 #define SMALL_BLOCK ((size_t)64 << 10)
 
 struct head_chunk {
@@ -32,6 +34,7 @@ struct head_block {
 
 struct head_blob {
     double sum;
+    int64_t start;
     uint32_t n;
     char bytes[];
 };
@@ -44,6 +47,10 @@ static uint32_t tail_samples(uint64_t tail)
 {
     return (uint16_t)tail;
 }
+static enum chunk_kind tail_kind(uint64_t tail)
+{
+    return (enum chunk_kind)(tail >> 16 & 3);
+}
 static uint32_t tail_place(uint64_t tail)
 {
     return (uint32_t)(tail >> 32);
@@ -51,6 +58,11 @@ static uint32_t tail_place(uint64_t tail)
 static uint32_t capacity_at(uint32_t place)
 {
     return (uint32_t)CHUNK_FIRST << (place < CHUNK_DOUBLINGS ? place : CHUNK_DOUBLINGS);
+}
+
+static size_t sample_bytes(unsigned kind)
+{
+    return kind == CHUNK_START ? STARTED_BYTES : SAMPLE_BYTES;
 }
 
 struct head *head_create(struct registry *r, struct block_pool *pool, uint32_t wal_gen)
@@ -114,24 +126,31 @@ static void *take_bytes(struct head *h, size_t n)
     return p;
 }
 
-static void put_sample(struct head_chunk *c, uint32_t i, int32_t offset, double v)
+/* A sample on its way into a chunk. */
+struct fresh {
+    int64_t t, start; /* start: of CHUNK_START only */
+    double v;
+    enum chunk_kind kind;
+};
+
+static inline void put_sample(struct head_chunk *c, uint32_t i, int32_t offset, const struct fresh *s)
 {
-    char *at = c->samples + (size_t)i * SAMPLE_BYTES;
+    char *at = c->samples + (size_t)i * sample_bytes(s->kind);
     memcpy(at, &offset, sizeof offset);
-    memcpy(at + sizeof offset, &v, sizeof v);
+    memcpy(at + sizeof offset, &s->v, sizeof s->v);
+    if (s->kind == CHUNK_START) memcpy(at + SAMPLE_BYTES, &s->start, sizeof s->start);
 }
 
 /* A further chunk with its first sample. */
-static void slot_extend(struct head *h, struct head_slot *slot, uint64_t tail, int64_t t, double v,
-                        enum chunk_kind kind)
+static void slot_extend(struct head *h, struct head_slot *slot, uint64_t tail, const struct fresh *s)
 {
     struct head_chunk *before = slot->last;
     uint32_t place = before == NULL ? 0 : tail_place(tail) + 1;
-    struct head_chunk *c = take_bytes(h, sizeof *c + (size_t)capacity_at(place) * SAMPLE_BYTES);
+    struct head_chunk *c = take_bytes(h, sizeof *c + (size_t)capacity_at(place) * sample_bytes(s->kind));
     atomic_init(&c->next, NULL);
-    c->base = t;
-    c->kind = (uint8_t)kind;
-    put_sample(c, 0, 0, v);
+    c->base = s->t;
+    c->kind = (uint8_t)s->kind;
+    put_sample(c, 0, 0, s);
     if (before == NULL) {
         atomic_fetch_add_explicit(&h->series, 1, memory_order_relaxed);
         atomic_store_explicit(&slot->first, c, memory_order_release);
@@ -140,30 +159,32 @@ static void slot_extend(struct head *h, struct head_slot *slot, uint64_t tail, i
         atomic_store_explicit(&before->next, c, memory_order_release);
     }
     slot->last = c;
-    slot->base = t;
-    atomic_store_explicit(&slot->tail, tail_of(place, kind, 1), memory_order_release);
+    slot->base = s->t;
+    atomic_store_explicit(&slot->tail, tail_of(place, s->kind, 1), memory_order_release);
 }
 
-static void slot_append(struct head *h, struct head_slot *slot, int64_t t, double v, enum chunk_kind kind)
+/* Inline: with a kind known at the call, nothing of the other kinds is left. */
+static inline void slot_append(struct head *h, struct head_slot *slot, struct fresh s)
 {
     uint64_t tail = atomic_load_explicit(&slot->tail, memory_order_relaxed);
     uint32_t n = tail_samples(tail);
-    int64_t offset = t - slot->base;
-    bool fits = slot->last != NULL && n < capacity_at(tail_place(tail)) && (tail >> 16 & 1) == kind &&
+    int64_t offset = s.t - slot->base;
+    bool fits = slot->last != NULL && n < capacity_at(tail_place(tail)) && tail_kind(tail) == s.kind &&
                 offset == (int32_t)offset;
     if (!fits) {
-        slot_extend(h, slot, tail, t, v, kind);
+        slot_extend(h, slot, tail, &s);
         return;
     }
-    put_sample(slot->last, n, (int32_t)offset, v);
+    put_sample(slot->last, n, (int32_t)offset, &s);
     atomic_store_explicit(&slot->tail, tail + 1, memory_order_release);
 }
 
 /* The bits of a pointer to a copy of the blob, as a value. */
-static double keep_blob(struct head *h, double sum, str blob)
+static double keep_blob(struct head *h, double sum, int64_t start, str blob)
 {
     struct head_blob *kept = take_bytes(h, sizeof *kept + blob.n);
     kept->sum = sum;
+    kept->start = start;
     kept->n = (uint32_t)blob.n;
     memcpy(kept->bytes, blob.p, blob.n);
     return f64_from_bits((uint64_t)(uintptr_t)kept);
@@ -177,16 +198,20 @@ static void widen_range(struct head *h, int64_t t)
         atomic_store_explicit(&h->t_max, t, memory_order_relaxed);
 }
 
-void head_append(struct head *h, uint32_t handle, const int64_t *t, const double *v, const str *hist, uint32_t n)
+void head_append(struct head *h, uint32_t handle, const int64_t *t, const double *v, const str *hist,
+                 const int64_t *start, uint32_t n)
 {
     struct head_slot *slot = pages_at(&h->slots, handle);
     if (slot == NULL) slot = pages_make(&h->slots, handle);
     for (uint32_t i = 0; i < n; i++) {
         widen_range(h, t[i]);
+        int64_t from = start == NULL ? 0 : start[i];
         if (hist != NULL && hist[i].n > 0)
-            slot_append(h, slot, t[i], keep_blob(h, v[i], hist[i]), CHUNK_HIST);
+            slot_append(h, slot, (struct fresh){t[i], 0, keep_blob(h, v[i], from, hist[i]), CHUNK_HIST});
+        else if (from != 0)
+            slot_append(h, slot, (struct fresh){t[i], from, v[i], CHUNK_START});
         else
-            slot_append(h, slot, t[i], v[i], CHUNK_FLOAT);
+            slot_append(h, slot, (struct fresh){t[i], 0, v[i], CHUNK_FLOAT});
     }
     atomic_store_explicit(&h->samples, atomic_load_explicit(&h->samples, memory_order_relaxed) + n,
                           memory_order_relaxed);
@@ -202,8 +227,8 @@ void head_prefetch(const struct head *h, uint32_t handle)
 {
     const struct head_slot *slot = pages_at(&h->slots, handle);
     if (slot == NULL || slot->last == NULL) return;
-    uint32_t n = tail_samples(atomic_load_explicit(&slot->tail, memory_order_relaxed));
-    const char *at = slot->last->samples + (size_t)n * SAMPLE_BYTES;
+    uint64_t tail = atomic_load_explicit(&slot->tail, memory_order_relaxed);
+    const char *at = slot->last->samples + tail_samples(tail) * sample_bytes(tail_kind(tail));
     __builtin_prefetch(at, 1);
 }
 
@@ -244,15 +269,23 @@ static void walk_next(struct walk *w)
 static int64_t sample_time(const struct head_chunk *c, uint32_t i)
 {
     int32_t offset;
-    memcpy(&offset, c->samples + (size_t)i * SAMPLE_BYTES, sizeof offset);
+    memcpy(&offset, c->samples + i * sample_bytes(c->kind), sizeof offset);
     return c->base + offset;
 }
 
 static double sample_value(const struct head_chunk *c, uint32_t i)
 {
     double v;
-    memcpy(&v, c->samples + (size_t)i * SAMPLE_BYTES + sizeof(int32_t), sizeof v);
+    memcpy(&v, c->samples + i * sample_bytes(c->kind) + sizeof(int32_t), sizeof v);
     return v;
+}
+
+/* Of a CHUNK_START. */
+static int64_t sample_start(const struct head_chunk *c, uint32_t i)
+{
+    int64_t start;
+    memcpy(&start, c->samples + (size_t)i * STARTED_BYTES + SAMPLE_BYTES, sizeof start);
+    return start;
 }
 
 bool head_has(const struct head *h, uint32_t handle)
@@ -266,11 +299,13 @@ static void chunk_read(const struct head_chunk *c, uint32_t n, int64_t t_min, in
     for (uint32_t i = 0; i < n; i++) {
         int64_t t = sample_time(c, i);
         if (t < t_min || t > t_max) continue;
-        if (c->kind == CHUNK_FLOAT) {
+        if (c->kind != CHUNK_HIST) {
             sample_set_push(out, t, sample_value(c, i));
+            if (c->kind == CHUNK_START) sample_set_mark_start(out, sample_start(c, i));
         } else {
             const struct head_blob *blob = (const struct head_blob *)(uintptr_t)f64_bits(sample_value(c, i));
             sample_set_push_hist(out, t, blob->sum, (str){blob->bytes, blob->n});
+            sample_set_mark_start(out, blob->start);
         }
     }
 }

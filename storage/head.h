@@ -1,8 +1,8 @@
 /*
  * head.h: the newest samples, in memory, uncompressed, by series.
  *
- * Each series has a list of chunks that grow in size (6, 12, 24 … 192 samples): 12 bytes a sample, no
- * encoding on the write path. A head is bounded (storage_options.head_max_bytes, wal_max_bytes), so
+ * Each series has a list of chunks that grow in size (6, 12, 24 … 192 samples): 12 bytes a sample (20 with a start
+ * timestamp), no encoding on the write path. A head is bounded (storage_options.head_max_bytes, wal_max_bytes), so
  * that replaying its log is too; when it is full it is frozen and written out as parts.
  *
  * One writer (under the database's append lock); any number of readers without a lock: what a slot's
@@ -53,8 +53,10 @@ void head_unref(struct head *h); /* NULL allowed */
 
 /* ---- the writer */
 
-/* n samples of one series. hist: NULL, or blobs (n = 0: a float) that are copied; v of a histogram is its sum. */
-void head_append(struct head *h, uint32_t handle, const int64_t *t, const double *v, const str *hist, uint32_t n);
+/* n samples of one series. hist: NULL, or blobs (n = 0: a float) that are copied; v of a histogram is its sum. start:
+ * NULL, or start timestamps (0 = none). */
+void head_append(struct head *h, uint32_t handle, const int64_t *t, const double *v, const str *hist,
+                 const int64_t *start, uint32_t n);
 /* True if the series has no sample yet. */
 bool head_is_new(const struct head *h, uint32_t handle);
 /* Brings the place of a series' next sample near (hint for a later append). */

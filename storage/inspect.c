@@ -148,6 +148,13 @@ struct dump {
     struct arena arena;
 };
 
+static void dump_sample(struct dump *d, const struct wal_batch *b, uint32_t handle, uint32_t i)
+{
+    buf_printf(d->out, "  sample series=%u t=%" PRId64 " v=%.17g", handle, b->t[i], b->v[i]);
+    if (b->start != NULL && b->start[i] != 0) buf_printf(d->out, " start=%" PRId64, b->start[i]);
+    buf_str(d->out, STR("\n"));
+}
+
 static void dump_batch(struct dump *d, const struct wal_batch *b)
 {
     buf_printf(d->out, " symbols=%u series=%u runs=%u samples=%u\n", b->n_symbols, b->n_series, b->n_runs,
@@ -163,7 +170,7 @@ static void dump_batch(struct dump *d, const struct wal_batch *b)
     }
     for (uint32_t i = 0, at = 0; d->detail > 1 && i < b->n_runs; i++)
         for (uint32_t k = 0; k < b->counts[i]; k++, at++)
-            buf_printf(d->out, "  sample series=%u t=%" PRId64 " v=%.17g\n", b->handles[i], b->t[at], b->v[at]);
+            dump_sample(d, b, b->handles[i], at);
 }
 
 static err dump_record(void *arg, const struct wal_record *r, const uint8_t *payload)

@@ -31,6 +31,7 @@ struct stream {
     int64_t next_t;                  /* time of the next sample; INT64_MAX at the end */
     int64_t *t;                      /* kept from series to series */
     double *v;
+    int64_t *start; /* room for them; of the current block if it has starts */
     str *blobs;
     struct arena arena; /* bytes of the blobs */
 };
@@ -38,7 +39,7 @@ struct stream {
 /* A sample that waits to see whether its dedup interval has a later one. */
 struct held {
     bool is;
-    int64_t t;
+    int64_t t, start;
     enum block_kind kind;
     double v;
     struct buf blob;
@@ -73,6 +74,7 @@ void merge_samples_destroy(struct merge_samples *m)
     for (size_t i = 0; i < 2 * m->n_inputs; i++) {
         mem_free(m->streams[i].t);
         mem_free(m->streams[i].v);
+        mem_free(m->streams[i].start);
         mem_free(m->streams[i].blobs);
         arena_deinit(&m->streams[i].arena);
     }
@@ -130,6 +132,10 @@ static err stream_decode(struct stream *s)
         arena_reset(&s->arena);
         TRY(part_read_hists(s->c, b, s->t, s->blobs, &s->arena));
     }
+    if (b->start_bytes > 0) {
+        if (s->start == NULL) s->start = mem_alloc(room * sizeof *s->start);
+        TRY(part_read_starts(s->c, b, s->start));
+    }
     s->decoded = true;
     return NULL;
 }
@@ -148,10 +154,17 @@ static void stream_advance(struct stream *s, uint32_t n)
 
 /* ---- filters and output ------------------------------------------------------------------------------------- */
 
+/* Start timestamps of the decoded block from a sample on; NULL if it has none. */
+static const int64_t *starts_from(const struct stream *s, uint32_t from)
+{
+    return s->blocks[s->block].start_bytes > 0 ? s->start + from : NULL;
+}
+
 static err put(struct merge_samples *m, const struct stream *s, uint32_t from, uint32_t n)
 {
-    if (s->kind == BLOCK_FLOAT) return part_writer_floats(m->w, s->t + from, s->v + from, n);
-    return part_writer_hists(m->w, s->t + from, s->blobs + from, n);
+    const int64_t *start = starts_from(s, from);
+    if (s->kind == BLOCK_FLOAT) return part_writer_floats_started(m->w, s->t + from, s->v + from, start, n);
+    return part_writer_hists_started(m->w, s->t + from, s->blobs + from, start, n);
 }
 
 static err put_held(struct merge_samples *m)
@@ -159,9 +172,10 @@ static err put_held(struct merge_samples *m)
     struct held *h = &m->held;
     if (!h->is) return NULL;
     h->is = false;
-    if (h->kind == BLOCK_FLOAT) return part_writer_floats(m->w, &h->t, &h->v, 1);
+    const int64_t *start = h->start != 0 ? &h->start : NULL;
+    if (h->kind == BLOCK_FLOAT) return part_writer_floats_started(m->w, &h->t, &h->v, start, 1);
     str blob = buf_as_str(&h->blob);
-    return part_writer_hists(m->w, &h->t, &blob, 1);
+    return part_writer_hists_started(m->w, &h->t, &blob, start, 1);
 }
 
 /* The interval that a time belongs to: (k - 1) * ms < t <= k * ms. */
@@ -177,7 +191,9 @@ static err put_deduplicated(struct merge_samples *m, const struct stream *s, uin
     int64_t ms = m->o->dedup_ms;
     if (h->is && interval_of(h->t, ms) != interval_of(s->t[i], ms)) TRY(put_held(m));
     h->is = true;
+    const int64_t *start = starts_from(s, i);
     h->t = s->t[i];
+    h->start = start != NULL ? *start : 0;
     h->kind = s->kind;
     if (s->kind == BLOCK_FLOAT) {
         h->v = s->v[i];
@@ -255,10 +271,10 @@ static err copy_block(struct merge_samples *m, struct stream *s)
 {
     const struct part_block *b = &s->blocks[s->block];
     const int64_t *t;
-    str values;
+    str columns;
     TRY(part_read_times(s->c, b, &t));
-    TRY(part_read_encoded(s->c, b, &values));
-    TRY(part_writer_copy_block(m->w, b, t, values));
+    TRY(part_read_encoded(s->c, b, &columns));
+    TRY(part_writer_copy_block(m->w, b, t, columns));
     s->block++;
     stream_settle(s);
     return NULL;

@@ -39,7 +39,9 @@ struct part_block {
     /* where the bytes are: private to part.c */
     uint32_t time_frame, time_offset, time_bytes;
     uint32_t value_frame, value_offset, value_bytes;
-    bool constant; /* value is agg.first throughout, no value bytes */
+    bool constant;        /* value is agg.first throughout, no value bytes */
+    uint32_t start_bytes; /* start column, right behind the value column; 0: no sample has a start timestamp. Such a
+                             block is not constant and has no aggregates */
 };
 
 struct part_series {
@@ -79,10 +81,14 @@ err part_read_floats(struct part_cursor *c, const struct part_block *b, int64_t 
     __attribute__((warn_unused_result));
 err part_read_hists(struct part_cursor *c, const struct part_block *b, int64_t *t, str *blobs, struct arena *a)
     __attribute__((warn_unused_result));
+/* The start timestamps of a block with start_bytes > 0; room for b->n. 0 = none. */
+err part_read_starts(struct part_cursor *c, const struct part_block *b, int64_t *start)
+    __attribute__((warn_unused_result));
 /* For merges: the block's times, decoded; valid until a few others were asked for. */
 err part_read_times(struct part_cursor *c, const struct part_block *b, const int64_t **t)
     __attribute__((warn_unused_result));
-/* For merges: the block's value column as it is; n = 0 if constant. Valid until a few other blocks were read. */
+/* For merges: the block's value column, and start column if it has one, as they are; n = 0 if constant. Valid until a
+ * few other blocks were read. */
 err part_read_encoded(struct part_cursor *c, const struct part_block *b, str *values)
     __attribute__((warn_unused_result));
 

@@ -3,7 +3,7 @@
  *
  *   header   0  u64 magic "VARVPART"     8  u32 version    12  u32 zero       16  u64 part id
  *
- *   footer   0  u32 features (zero)      4  u32 version of the column encodings
+ *   footer   0  u32 features             4  u32 version of the column encodings
  *            8  u32 sections            12  u32 frame kinds
  *           16  u64 part id             24  i32 partition  28  u32 level
  *           32  u64 first sequence      40  u64 last sequence
@@ -77,7 +77,7 @@ static void get_meta(struct cursor *c, struct part_meta *m)
 void part_footer_encode(const struct part_footer *f, struct buf *out)
 {
     size_t start = out->n;
-    buf_u32(out, 0);
+    buf_u32(out, f->features);
     buf_u32(out, PART_COLUMN_VERSION);
     buf_u32(out, PART_SECTIONS);
     buf_u32(out, PART_FRAME_KINDS);
@@ -102,8 +102,11 @@ void part_footer_encode(const struct part_footer *f, struct buf *out)
 
 static err get_counts(struct cursor *c, struct part_footer *f)
 {
-    uint32_t features = cursor_u32(c), columns = cursor_u32(c);
-    if (features != 0) return err_corrupt("features %#x are not known to this version", features);
+    uint32_t columns;
+    f->features = cursor_u32(c);
+    columns = cursor_u32(c);
+    if ((f->features & ~PART_FEATURES_KNOWN) != 0)
+        return err_corrupt("features %#x are not known to this version", f->features);
     if (columns != PART_COLUMN_VERSION) return err_corrupt("column encodings of version %u", columns);
     uint32_t n_sections = cursor_u32(c), n_kinds = cursor_u32(c);
     if (n_sections != PART_SECTIONS || n_kinds != PART_FRAME_KINDS)

@@ -18,6 +18,11 @@
 #define PART_VERSION 1
 #define PART_COLUMN_VERSION 1 /* of the column encodings inside data frames */
 
+/* What a reader must know to read a part. A part that makes no use of a feature does not name it, so that servers from
+ * before it can read the part. */
+#define PART_FEATURE_STARTS 1u /* some blocks have start timestamps */
+#define PART_FEATURES_KNOWN PART_FEATURE_STARTS
+
 #define PART_MAGIC UINT64_C(0x5452415056524156)      /* the bytes "VARVPART" */
 #define PART_TAIL_MAGIC UINT64_C(0x444e455056524156) /* the bytes "VARVPEND" */
 
@@ -40,7 +45,7 @@
 /* ---- frames: zframe.h's, numbered from 0 within each kind, in file order ------------------------------------ */
 
 enum part_frame_kind {
-    PART_FRAME_VALUE,    /* value columns of float and histogram blocks, back to back */
+    PART_FRAME_VALUE,    /* value columns of float and histogram blocks, and start columns behind theirs */
     PART_FRAME_TIME,     /* timestamp columns, back to back */
     PART_FRAME_COLUMN,   /* rows of the time column table */
     PART_FRAME_SERIES,   /* pack of series records */
@@ -65,6 +70,7 @@ struct part_section {
 
 struct part_footer {
     struct part_meta meta;
+    uint32_t features; /* PART_FEATURE_ bits */
     uint32_t n_symbols, n_columns;
     int32_t alive_first_day; /* days since the epoch; meaningful with alive frames only */
     uint32_t n_frames[PART_FRAME_KINDS];

@@ -33,6 +33,7 @@ static void print_footer(const struct part_footer *f, struct buf *out)
                f->n_symbols, f->n_columns);
     buf_printf(out, "  bytes   %llu  (%.4f a sample)\n", (unsigned long long)m->bytes,
                (double)m->bytes / (double)m->samples);
+    if (f->features & PART_FEATURE_STARTS) buf_str(out, STR("  some samples have start timestamps\n"));
     if (f->n_frames[PART_FRAME_ALIVE] > 0)
         buf_printf(out, "  alive sets of %u days from day %d\n", f->n_frames[PART_FRAME_ALIVE], f->alive_first_day);
     for (size_t i = 0; i < PART_SECTIONS; i++)
@@ -59,6 +60,7 @@ static void print_block(const struct part_block *b, struct buf *out)
         buf_printf(out, "  constant %.17g", b->agg.first);
     else
         buf_printf(out, "  values %u:%u+%u", b->value_frame, b->value_offset, b->value_bytes);
+    if (b->start_bytes > 0) buf_printf(out, "  starts +%u", b->start_bytes);
     if (b->has_aggregates && !b->constant)
         buf_printf(out, "  first %.17g last %.17g min %.17g max %.17g sum %.17g resets %.17g", b->agg.first,
                    b->agg.last, b->agg.min, b->agg.max, b->agg.sum, b->agg.resets);

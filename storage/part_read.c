@@ -6,6 +6,7 @@
  * frames they point into.
  */
 #include "storage/base/alloc.h"
+#include "storage/column_start.h"
 #include "storage/column_time.h"
 #include "storage/part_format.h"
 #include "storage/scratch.h"
@@ -57,7 +58,22 @@ err part_read_encoded(struct part_cursor *c, const struct part_block *b, str *va
 {
     *values = (str){0};
     if (b->constant) return NULL;
-    return column_bytes(c, PART_FRAME_VALUE, b->value_frame, b->value_offset, b->value_bytes, values);
+    return column_bytes(c, PART_FRAME_VALUE, b->value_frame, b->value_offset, b->value_bytes + b->start_bytes, values);
+}
+
+static err value_bytes(struct part_cursor *c, const struct part_block *b, str *out)
+{
+    return column_bytes(c, PART_FRAME_VALUE, b->value_frame, b->value_offset, b->value_bytes, out);
+}
+
+err part_read_starts(struct part_cursor *c, const struct part_block *b, int64_t *start)
+{
+    const int64_t *t;
+    str bytes;
+    TRY(part_read_times(c, b, &t));
+    TRY(column_bytes(c, PART_FRAME_VALUE, b->value_frame, b->value_offset + b->value_bytes, b->start_bytes, &bytes));
+    return part_cursor_blame(c, PART_FRAME_VALUE, b->value_frame,
+                             column_start_decode(bytes.p, bytes.n, t, b->n, start));
 }
 
 err part_read_floats(struct part_cursor *c, const struct part_block *b, int64_t *t, double *v)
@@ -71,7 +87,7 @@ err part_read_floats(struct part_cursor *c, const struct part_block *b, int64_t 
             v[i] = b->agg.first;
         return NULL;
     }
-    TRY(part_read_encoded(c, b, &bytes));
+    TRY(value_bytes(c, b, &bytes));
     struct scratch_pool *pool = fcache_scratch(c->p->cache);
     struct scratch *scratch = scratch_take(pool);
     err e = column_value_decode(scratch->columns, bytes.p, bytes.n, b->n, v);
@@ -85,6 +101,6 @@ err part_read_hists(struct part_cursor *c, const struct part_block *b, int64_t *
     str bytes;
     TRY(part_read_times(c, b, &times));
     memcpy(t, times, b->n * sizeof *t);
-    TRY(part_read_encoded(c, b, &bytes));
+    TRY(value_bytes(c, b, &bytes));
     return part_cursor_blame(c, PART_FRAME_VALUE, b->value_frame, column_hist_decode(bytes.p, bytes.n, b->n, a, blobs));
 }

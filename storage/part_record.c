@@ -11,12 +11,13 @@
  *            per pair: varint          name - previous name of this record - 1 (the first: the name)
  *                      varint          value
  *   per block:
- *     u8       flags: 1 histogram, 2 constant, 4 placed, 8 aggregates
+ *     u8       flags: 1 histogram, 2 constant, 4 placed, 8 aggregates, 16 starts (not with 2 or 8)
  *     zigzag   time column - expected: block k expects the column of block k before, or, past those,
  *              the column of the block before it in this record + 1 (the first: 0)
  *     constant:  number, the value of every sample
  *     else:      placed: zigzag value frame - expected frame, varint offset in it
- *                varint bytes of the value column. Expected is the byte behind the last value column.
+ *                varint bytes of the value column, if starts: varint bytes of the start column, which lies right
+ *                behind it. Expected is the byte behind the last of these columns.
  *     aggregates:
  *       u8       bits 0-1 min, 2-3 max, each 0 given, 1 as first, 2 as last; 16: last as first; 32: no resets
  *       numbers  first, [last], [min], [max], sum, [resets]
@@ -34,7 +35,7 @@
 #include "storage/base/varint.h"
 #include "storage/part_format.h"
 
-enum { FLAG_HIST = 1, FLAG_CONSTANT = 2, FLAG_PLACED = 4, FLAG_AGGREGATES = 8, FLAGS_ALL = 15 };
+enum { FLAG_HIST = 1, FLAG_CONSTANT = 2, FLAG_PLACED = 4, FLAG_AGGREGATES = 8, FLAG_STARTS = 16, FLAGS_ALL = 31 };
 enum { AGG_MIN_SHIFT = 0, AGG_MAX_SHIFT = 2, AGG_LAST_AS_FIRST = 16, AGG_NO_RESETS = 32, AGG_ALL = 63 };
 enum { AS_GIVEN, AS_FIRST, AS_LAST };
 
@@ -219,8 +220,9 @@ static void put_value_place(struct part_record *last, const struct part_block *b
         buf_varint(out, b->value_offset);
     }
     buf_varint(out, b->value_bytes);
+    if (b->start_bytes > 0) buf_varint(out, b->start_bytes);
     last->value_frame = b->value_frame;
-    last->value_offset = b->value_offset + b->value_bytes;
+    last->value_offset = b->value_offset + b->value_bytes + b->start_bytes;
 }
 
 static void put_block(struct part_record *last, const struct part_block *b, int64_t column_delta, struct buf *out)
@@ -232,6 +234,7 @@ static void put_block(struct part_record *last, const struct part_block *b, int6
     } else {
         if (placed) flags |= FLAG_PLACED;
         if (b->has_aggregates) flags |= FLAG_AGGREGATES;
+        if (b->start_bytes > 0) flags |= FLAG_STARTS;
     }
     buf_u8(out, (uint8_t)flags);
     buf_zigzag(out, column_delta);
@@ -243,23 +246,25 @@ static void put_block(struct part_record *last, const struct part_block *b, int6
     if (b->has_aggregates) put_aggregates(&b->agg, out);
 }
 
-static bool get_value_place(struct part_record *r, struct part_block *b, bool placed, struct cursor *c)
+static bool get_value_place(struct part_record *r, struct part_block *b, unsigned flags, struct cursor *c)
 {
     int64_t frame = r->value_frame;
     uint64_t offset = r->value_offset;
-    if (placed) {
+    if (flags & FLAG_PLACED) {
         int64_t delta = cursor_zigzag(c);
         if (delta < -(int64_t)UINT32_MAX || delta > (int64_t)UINT32_MAX) return false;
         frame += delta;
         offset = cursor_varint(c);
     }
-    uint64_t bytes = cursor_varint(c);
+    uint64_t bytes = cursor_varint(c), start_bytes = flags & FLAG_STARTS ? cursor_varint(c) : 0;
+    if ((flags & FLAG_STARTS && start_bytes == 0) || start_bytes > LIMIT_FRAME_RAW) return false;
     if (frame < 0 || frame > UINT32_MAX || offset > LIMIT_FRAME_RAW || bytes > LIMIT_FRAME_RAW) return false;
     b->value_frame = (uint32_t)frame;
     b->value_offset = (uint32_t)offset;
     b->value_bytes = (uint32_t)bytes;
+    b->start_bytes = (uint32_t)start_bytes;
     r->value_frame = b->value_frame;
-    r->value_offset = b->value_offset + b->value_bytes;
+    r->value_offset = b->value_offset + b->value_bytes + b->start_bytes;
     return true;
 }
 
@@ -269,6 +274,7 @@ static bool get_block(struct part_record *r, uint32_t k, uint32_t n_before, stru
     unsigned flags = cursor_u8(c);
     int64_t delta = cursor_zigzag(c), column = expected_column(r, k, n_before);
     if (flags & ~(unsigned)FLAGS_ALL || (flags & FLAG_CONSTANT && flags != FLAG_CONSTANT)) return false;
+    if (flags & FLAG_STARTS && flags & FLAG_AGGREGATES) return false;
     if (delta < -(int64_t)UINT32_MAX || delta > (int64_t)UINT32_MAX) return false;
     column += delta;
     if (column < 0 || column > UINT32_MAX) return false;
@@ -279,7 +285,7 @@ static bool get_block(struct part_record *r, uint32_t k, uint32_t n_before, stru
         b->agg.first = part_record_get_number(c);
         return !c->failed;
     }
-    if (!get_value_place(r, b, flags & FLAG_PLACED, c)) return false;
+    if (!get_value_place(r, b, flags, c)) return false;
     if (!(flags & FLAG_AGGREGATES)) return !c->failed;
     b->has_aggregates = true;
     return b->kind == BLOCK_FLOAT && get_aggregates(c, &b->agg);

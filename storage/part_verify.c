@@ -108,8 +108,12 @@ static bool same_aggregates(const struct block_aggregates *a, const struct block
 
 static err verify_block(struct verify *v, const struct part_block *b)
 {
-    int64_t t[LIMIT_BLOCK_SAMPLES];
+    int64_t t[LIMIT_BLOCK_SAMPLES], start[LIMIT_BLOCK_SAMPLES];
     double values[LIMIT_BLOCK_SAMPLES + COLUMN_VALUE_PAD];
+    if (b->start_bytes > 0) TRY(part_read_starts(v->c, b, start));
+    if (b->start_bytes > 0 && !(v->p->footer.features & PART_FEATURE_STARTS))
+        return part_cursor_corrupt(v->c, PART_FRAME_SERIES, v->c->place.frame,
+                                   "start timestamps that the footer denies");
     if (b->kind == BLOCK_HIST) {
         str blobs[LIMIT_BLOCK_SAMPLES];
         arena_reset(&v->arena);

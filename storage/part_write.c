@@ -20,6 +20,7 @@
  */
 #include "storage/base/alloc.h"
 #include "storage/base/assert.h"
+#include "storage/column_start.h"
 #include "storage/column_time.h"
 #include "storage/part_format.h"
 #include "storage/partition.h"
@@ -33,6 +34,8 @@
 struct pending_floats {
     int64_t t[LIMIT_BLOCK_SAMPLES];
     double v[LIMIT_BLOCK_SAMPLES];
+    int64_t start[LIMIT_BLOCK_SAMPLES]; /* of the samples, if has_starts */
+    bool has_starts;
     size_t n;
     int64_t t_last; /* of the current series */
 };
@@ -41,6 +44,8 @@ struct pending_hists {
     int64_t t[LIMIT_BLOCK_SAMPLES];
     size_t at[LIMIT_BLOCK_SAMPLES + 1]; /* of each blob in bytes */
     struct buf bytes;
+    int64_t start[LIMIT_BLOCK_SAMPLES];
+    bool has_starts;
     size_t n;
     int64_t t_last;
 };
@@ -55,6 +60,7 @@ struct part_writer {
     struct hash_key key;       /* random, for time columns */
     struct column_scratch *scratch;
     struct column_hint hint; /* of the last float block: neighbours are alike */
+    struct column_start_hint start_hint;
     struct part_column_table *columns;
     struct part_gather *gather;
     bool has_days; /* the gather's masks hold all days so far */
@@ -206,11 +212,16 @@ static err add_block(struct part_writer *w, enum block_kind kind, const int64_t 
     return NULL;
 }
 
-/* The block's value column was appended to the open frame. */
-static err end_block(struct part_writer *w, struct part_block *b)
+/* The block's value column was appended to the open frame; its start timestamps follow, NULL if it has none. */
+static err end_block(struct part_writer *w, struct part_block *b, const int64_t *t, const int64_t *start)
 {
-    TRY(buf_status(&w->values, "value frame"));
     b->value_bytes = (uint32_t)(w->values.n - b->value_offset);
+    if (start != NULL) {
+        column_start_encode(t, start, b->n, &w->start_hint, &w->values);
+        b->start_bytes = (uint32_t)(w->values.n - b->value_offset) - b->value_bytes;
+        w->footer.features |= PART_FEATURE_STARTS;
+    }
+    TRY(buf_status(&w->values, "value frame"));
     return w->values.n >= LIMIT_FRAME_TARGET ? close_frame(w, PART_FRAME_VALUE, &w->values) : NULL;
 }
 
@@ -222,18 +233,26 @@ static bool is_constant(const double *v, size_t n)
     return true;
 }
 
-static err put_floats(struct part_writer *w, const int64_t *t, const double *v, size_t n)
+static bool any_start(const int64_t *start, size_t n)
 {
+    for (size_t i = 0; start != NULL && i < n; i++)
+        if (start[i] != 0) return true;
+    return false;
+}
+
+static err put_floats(struct part_writer *w, const int64_t *t, const double *v, const int64_t *start, size_t n)
+{
+    if (!any_start(start, n)) start = NULL;
     struct part_block *b;
     TRY(add_block(w, BLOCK_FLOAT, t, n, &b));
-    if (is_constant(v, n)) {
+    if (start == NULL && is_constant(v, n)) {
         b->constant = true;
         b->agg.first = v[0];
         return NULL;
     }
     column_value_encode(w->scratch, v, n, &w->hint, &w->values);
-    b->has_aggregates = n >= PART_AGGREGATES_MIN && part_aggregate(v, n, &b->agg);
-    return end_block(w, b);
+    b->has_aggregates = start == NULL && n >= PART_AGGREGATES_MIN && part_aggregate(v, n, &b->agg);
+    return end_block(w, b, t, start);
 }
 
 static err flush_floats(struct part_writer *w)
@@ -241,7 +260,9 @@ static err flush_floats(struct part_writer *w)
     if (w->floats.n == 0) return NULL;
     size_t n = w->floats.n;
     w->floats.n = 0;
-    return put_floats(w, w->floats.t, w->floats.v, n);
+    const int64_t *start = w->floats.has_starts ? w->floats.start : NULL;
+    w->floats.has_starts = false;
+    return put_floats(w, w->floats.t, w->floats.v, start, n);
 }
 
 static err flush_hists(struct part_writer *w)
@@ -255,9 +276,12 @@ static err flush_hists(struct part_writer *w)
     struct part_block *b;
     TRY(add_block(w, BLOCK_HIST, h->t, h->n, &b));
     column_hist_encode(blobs, h->n, &w->values);
+    size_t n = h->n;
+    const int64_t *start = h->has_starts && any_start(h->start, n) ? h->start : NULL;
     h->n = 0;
+    h->has_starts = false;
     buf_clear(&h->bytes);
-    return end_block(w, b);
+    return end_block(w, b, h->t, start);
 }
 
 /* ---- samples ------------------------------------------------------------------------------------------------ */
@@ -273,7 +297,19 @@ static err check_times(const struct part_writer *w, int64_t *t_last, const int64
     return NULL;
 }
 
-err part_writer_floats(struct part_writer *w, const int64_t *t, const double *v, size_t n)
+/* Adds start timestamps (NULL: none) behind the n that a column has, once a block has any. */
+static void keep_starts(int64_t *column, bool *has, size_t n, const int64_t *start, size_t more)
+{
+    if (start == NULL && !*has) return;
+    if (!*has) memset(column, 0, n * sizeof *column);
+    *has = true;
+    if (start == NULL)
+        memset(column + n, 0, more * sizeof *column);
+    else
+        memcpy(column + n, start, more * sizeof *column);
+}
+
+err part_writer_floats_started(struct part_writer *w, const int64_t *t, const double *v, const int64_t *start, size_t n)
 {
     struct pending_floats *f = &w->floats;
     if (n == 0) return NULL;
@@ -282,21 +318,23 @@ err part_writer_floats(struct part_writer *w, const int64_t *t, const double *v,
         size_t take = LIMIT_BLOCK_SAMPLES - f->n;
         if (take > n) take = n;
         if (take == LIMIT_BLOCK_SAMPLES) { /* a whole block without a copy */
-            TRY(put_floats(w, t, v, take));
+            TRY(put_floats(w, t, v, start, take));
         } else {
             memcpy(f->t + f->n, t, take * sizeof *t);
             memcpy(f->v + f->n, v, take * sizeof *v);
+            keep_starts(f->start, &f->has_starts, f->n, start, take);
             f->n += take;
             if (f->n == LIMIT_BLOCK_SAMPLES) TRY(flush_floats(w));
         }
         t += take;
         v += take;
+        if (start != NULL) start += take;
         n -= take;
     }
     return NULL;
 }
 
-err part_writer_hists(struct part_writer *w, const int64_t *t, const str *blobs, size_t n)
+err part_writer_hists_started(struct part_writer *w, const int64_t *t, const str *blobs, const int64_t *start, size_t n)
 {
     struct pending_hists *h = &w->hists;
     if (n == 0) return NULL;
@@ -304,6 +342,7 @@ err part_writer_hists(struct part_writer *w, const int64_t *t, const str *blobs,
     for (size_t i = 0; i < n; i++) {
         if (blobs[i].n > LIMIT_HIST_BLOB) return err_new(ERR_INVALID, "histogram of %zu bytes", blobs[i].n);
         if (h->n == LIMIT_BLOCK_SAMPLES || h->bytes.n + blobs[i].n > HIST_BLOCK_BYTES) TRY(flush_hists(w));
+        keep_starts(h->start, &h->has_starts, h->n, start == NULL ? NULL : start + i, 1);
         h->t[h->n] = t[i];
         h->at[h->n++] = h->bytes.n;
         buf_str(&h->bytes, blobs[i]);
@@ -312,7 +351,17 @@ err part_writer_hists(struct part_writer *w, const int64_t *t, const str *blobs,
     return NULL;
 }
 
-err part_writer_copy_block(struct part_writer *w, const struct part_block *b, const int64_t *t, str values)
+err part_writer_floats(struct part_writer *w, const int64_t *t, const double *v, size_t n)
+{
+    return part_writer_floats_started(w, t, v, NULL, n);
+}
+
+err part_writer_hists(struct part_writer *w, const int64_t *t, const str *blobs, size_t n)
+{
+    return part_writer_hists_started(w, t, blobs, NULL, n);
+}
+
+err part_writer_copy_block(struct part_writer *w, const struct part_block *b, const int64_t *t, str columns)
 {
     bool hist = b->kind == BLOCK_HIST;
     TRY(check_times(w, hist ? &w->hists.t_last : &w->floats.t_last, t, b->n));
@@ -323,8 +372,12 @@ err part_writer_copy_block(struct part_writer *w, const struct part_block *b, co
     copy->agg = b->agg;
     if (b->constant) return NULL;
     copy->has_aggregates = b->has_aggregates;
-    buf_str(&w->values, values);
-    return end_block(w, copy);
+    buf_str(&w->values, columns);
+    TRY(end_block(w, copy, t, NULL));
+    copy->start_bytes = b->start_bytes;
+    copy->value_bytes -= b->start_bytes;
+    if (b->start_bytes > 0) w->footer.features |= PART_FEATURE_STARTS;
+    return NULL;
 }
 
 uint64_t part_writer_samples(const struct part_writer *w)

@@ -41,10 +41,15 @@ err part_writer_floats(struct part_writer *w, const int64_t *t, const double *v,
 /* The same for histogram samples (canonical blobs); they may interleave in time with the floats. */
 err part_writer_hists(struct part_writer *w, const int64_t *t, const str *blobs, size_t n)
     __attribute__((warn_unused_result));
-/* For merges: a block of the current series as another part has it: its times, and its value column as
- * part_read_encoded gives it. It becomes a block of its own, whatever its size; order as above. */
+/* The same with start timestamps: 0 = none; start NULL: none has one. */
+err part_writer_floats_started(struct part_writer *w, const int64_t *t, const double *v, const int64_t *start, size_t n)
+    __attribute__((warn_unused_result));
+err part_writer_hists_started(struct part_writer *w, const int64_t *t, const str *blobs, const int64_t *start, size_t n)
+    __attribute__((warn_unused_result));
+/* For merges: a block of the current series as another part has it: its times, and its columns as
+ * part_read_encoded gives them. It becomes a block of its own, whatever its size; order as above. */
 struct part_block;
-err part_writer_copy_block(struct part_writer *w, const struct part_block *b, const int64_t *t, str values)
+err part_writer_copy_block(struct part_writer *w, const struct part_block *b, const int64_t *t, str columns)
     __attribute__((warn_unused_result));
 
 uint64_t part_writer_samples(const struct part_writer *w);

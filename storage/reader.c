@@ -21,6 +21,8 @@ struct reader {
     int64_t *hist_times;
     str *hist_blobs;
     size_t hist_times_cap, hist_blobs_cap;
+    int64_t *hist_starts;
+    size_t hist_starts_cap;
     struct sample_run *runs;
     size_t n_runs, runs_cap;
     uint64_t samples, bytes;
@@ -46,6 +48,7 @@ void reader_destroy(struct reader *r)
     time_ranges_deinit(&r->deletes);
     mem_free(r->hist_times);
     mem_free(r->hist_blobs);
+    mem_free(r->hist_starts);
     mem_free(r->runs);
     mem_free(r);
 }
@@ -92,12 +95,17 @@ static err read_hist_block(struct reader *r, struct part_cursor *c, const struct
     r->hist_times = mem_grow(r->hist_times, &r->hist_times_cap, b->n + SAMPLE_SET_PAD, sizeof *r->hist_times);
     r->hist_blobs = mem_grow(r->hist_blobs, &r->hist_blobs_cap, b->n + SAMPLE_SET_PAD, sizeof *r->hist_blobs);
     TRY(part_read_hists(c, b, r->hist_times, r->hist_blobs, &r->hist_arena));
+    if (b->start_bytes > 0) {
+        r->hist_starts = mem_grow(r->hist_starts, &r->hist_starts_cap, b->n, sizeof *r->hist_starts);
+        TRY(part_read_starts(c, b, r->hist_starts));
+    }
     for (uint32_t i = 0; i < b->n; i++) {
         if (r->hist_times[i] < t_min || r->hist_times[i] > t_max) continue;
         struct hist h;
         arena_reset(&r->scratch);
         TRY(hist_decode(r->hist_blobs[i], &r->scratch, &h));
         sample_set_push_hist(&r->set, r->hist_times[i], h.sum, r->hist_blobs[i]);
+        if (b->start_bytes > 0) sample_set_mark_start(&r->set, r->hist_starts[i]);
     }
     return NULL;
 }
@@ -105,11 +113,15 @@ static err read_hist_block(struct reader *r, struct part_cursor *c, const struct
 static err read_block(struct reader *r, struct part_cursor *c, const struct part_block *b, int64_t t_min, int64_t t_max)
 {
     r->samples += b->n;
-    r->bytes += b->time_bytes + b->value_bytes;
+    r->bytes += b->time_bytes + b->value_bytes + b->start_bytes;
     if (b->kind == BLOCK_HIST) return read_hist_block(r, c, b, t_min, t_max);
     sample_set_reserve(&r->set, b->n);
     TRY(part_read_floats(c, b, r->set.t + r->set.n, r->set.v + r->set.n));
-    sample_set_accept(&r->set, b->n, t_min, t_max);
+    if (b->start_bytes > 0) {
+        sample_set_need_starts(&r->set);
+        TRY(part_read_starts(c, b, r->set.start + r->set.n));
+    }
+    sample_set_accept(&r->set, b->n, b->start_bytes > 0, t_min, t_max);
     return NULL;
 }
 
@@ -166,7 +178,7 @@ err reader_samples(struct reader *r, size_t i, int64_t t_min, int64_t t_max, str
         }
     }
     sample_set_settle(&r->set);
-    *out = (struct samples){.t = r->set.t, .v = r->set.v, .hist = r->set.hist, .n = r->set.n};
+    *out = (struct samples){.t = r->set.t, .v = r->set.v, .hist = r->set.hist, .start = r->set.start, .n = r->set.n};
     return NULL;
 }
 

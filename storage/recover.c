@@ -142,12 +142,13 @@ static err rebuild(struct db *db, struct manifest *m, struct view_part **parts, 
     *parts = mem_zalloc(opened * sizeof **parts + 1);
     *n = 0;
     for (size_t i = 0; i < opened; i++) {
-        if (is_superseded(all, opened, i))
-            part_unref(all[i].part);
-        else
-            (*parts)[(*n)++] = all[i];
         if (part_meta(all[i].part)->seq_max > m->seq) m->seq = part_meta(all[i].part)->seq_max;
+        if (is_superseded(all, opened, i)) continue;
+        part_ref(all[i].part);
+        (*parts)[(*n)++] = all[i];
     }
+    for (size_t i = 0; i < opened; i++)
+        part_unref(all[i].part);
     mem_free(all);
     mem_free(files.v);
     return e;
@@ -266,7 +267,8 @@ static void replay_runs(struct replay *r, const struct wal_batch *b)
             r->undefined += b->counts[i];
             continue;
         }
-        head_append(h, handle, b->t + at, b->v + at, b->hist == NULL ? NULL : b->hist + at, b->counts[i]);
+        head_append(h, handle, b->t + at, b->v + at, b->hist == NULL ? NULL : b->hist + at,
+                    b->start == NULL ? NULL : b->start + at, b->counts[i]);
         r->samples += b->counts[i];
     }
 }
@@ -286,7 +288,7 @@ static err replay_record(void *arg, const struct wal_record *record, const uint8
 {
     struct replay *r = arg;
     struct db *db = r->db;
-    if (record->type != WAL_BATCH)
+    if (record->type != WAL_BATCH && record->type != WAL_BATCH_STARTS)
         return err_new(ERR_UNSUPPORTED, "log record of type %u, this server is too old for it", record->type);
     struct wal_batch b;
     arena_reset(&r->arena);

@@ -6,13 +6,16 @@ void sample_set_deinit(struct sample_set *s)
     mem_free(s->t);
     mem_free(s->v);
     mem_free(s->hist);
+    mem_free(s->start);
     *s = (struct sample_set){0};
 }
 
 void sample_set_clear(struct sample_set *s)
 {
     mem_free(s->hist);
+    mem_free(s->start);
     s->hist = NULL;
+    s->start = NULL;
     s->n = 0;
     s->unsorted = false;
 }
@@ -24,6 +27,7 @@ void sample_set_reserve(struct sample_set *s, size_t n)
     s->t = mem_realloc(s->t, (cap + SAMPLE_SET_PAD) * sizeof *s->t);
     s->v = mem_realloc(s->v, (cap + SAMPLE_SET_PAD) * sizeof *s->v);
     if (s->hist != NULL) s->hist = mem_realloc(s->hist, (cap + SAMPLE_SET_PAD) * sizeof *s->hist);
+    if (s->start != NULL) s->start = mem_realloc(s->start, (cap + SAMPLE_SET_PAD) * sizeof *s->start);
     s->cap = cap;
 }
 
@@ -34,7 +38,19 @@ void sample_set_push_hist(struct sample_set *s, int64_t t, double sum, str blob)
     s->hist[s->n - 1] = blob;
 }
 
-void sample_set_accept(struct sample_set *s, size_t k, int64_t t_min, int64_t t_max)
+void sample_set_need_starts(struct sample_set *s)
+{
+    if (s->start == NULL) s->start = mem_zalloc((s->cap + SAMPLE_SET_PAD) * sizeof *s->start);
+}
+
+void sample_set_mark_start(struct sample_set *s, int64_t start)
+{
+    if (start == 0) return;
+    sample_set_need_starts(s);
+    s->start[s->n - 1] = start;
+}
+
+void sample_set_accept(struct sample_set *s, size_t k, bool has_start, int64_t t_min, int64_t t_max)
 {
     int64_t *t = s->t + s->n;
     double *v = s->v + s->n;
@@ -48,7 +64,9 @@ void sample_set_accept(struct sample_set *s, size_t k, int64_t t_min, int64_t t_
     if (skip > 0) {
         memmove(t, t + skip, k * sizeof *t);
         memmove(v, v + skip, k * sizeof *v);
+        if (has_start) memmove(s->start + s->n, s->start + s->n + skip, k * sizeof *s->start);
     }
+    if (!has_start && s->start != NULL) memset(s->start + s->n, 0, k * sizeof *s->start);
     if (s->hist != NULL) memset(s->hist + s->n, 0, k * sizeof *s->hist);
     if (s->n > 0 && t[0] <= s->t[s->n - 1]) s->unsorted = true;
     s->n += k;
@@ -86,6 +104,7 @@ void sample_set_settle(struct sample_set *s)
             sample_set_push_hist(&sorted, s->t[from], s->v[from], s->hist[from]);
         else
             sample_set_push(&sorted, s->t[from], s->v[from]);
+        if (s->start != NULL) sample_set_mark_start(&sorted, s->start[from]);
     }
     mem_free(scratch);
     sample_set_deinit(s);
@@ -100,6 +119,7 @@ void sample_set_cut(struct sample_set *s, size_t from, int64_t t_min, int64_t t_
         s->t[kept] = s->t[i];
         s->v[kept] = s->v[i];
         if (s->hist != NULL) s->hist[kept] = s->hist[i];
+        if (s->start != NULL) s->start[kept] = s->start[i];
         kept++;
     }
     s->n = kept;

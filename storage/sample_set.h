@@ -12,8 +12,9 @@
 
 struct sample_set {
     int64_t *t;
-    double *v; /* for a histogram: its sum */
-    str *hist; /* NULL until the first histogram; then blob or n = 0 per sample. Bytes are borrowed */
+    double *v;      /* for a histogram: its sum */
+    str *hist;      /* NULL until the first histogram; then blob or n = 0 per sample. Bytes are borrowed */
+    int64_t *start; /* NULL until the first start timestamp; then one per sample, 0 = none */
     size_t n, cap;
     bool unsorted; /* some sample is not later than the one before it */
 };
@@ -30,11 +31,17 @@ static inline void sample_set_push(struct sample_set *s, int64_t t, double v)
     s->t[s->n] = t;
     s->v[s->n] = v;
     if (s->hist != NULL) s->hist[s->n] = (str){0};
+    if (s->start != NULL) s->start[s->n] = 0;
     s->n++;
 }
 void sample_set_push_hist(struct sample_set *s, int64_t t, double sum, str blob);
-/* Counts k samples that a decoder wrote at t + n, v + n, increasing among themselves; keeps those in [t_min, t_max]. */
-void sample_set_accept(struct sample_set *s, size_t k, int64_t t_min, int64_t t_max);
+/* Gives the sample pushed last a start timestamp. */
+void sample_set_mark_start(struct sample_set *s, int64_t start);
+/* Makes sure of the column of start timestamps, 0 for the samples so far. */
+void sample_set_need_starts(struct sample_set *s);
+/* Counts k samples that a decoder wrote at t + n, v + n, increasing among themselves; keeps those in [t_min, t_max].
+ * has_start: it wrote start + n too, which sample_set_need_starts made; otherwise they have no start. */
+void sample_set_accept(struct sample_set *s, size_t k, bool has_start, int64_t t_min, int64_t t_max);
 /* Sorts by time (stable), keeps the last of equal times. Nothing to do for a set in order. */
 void sample_set_settle(struct sample_set *s);
 /* Removes the samples in [t_min, t_max]. */

@@ -84,7 +84,8 @@ struct batch {
 
 struct append_result {
     uint64_t seq;              /* settles when the WAL has it; 0 = nothing was written */
-    uint32_t accepted;         /* samples */
+    uint32_t accepted;          /* samples, histograms among them */
+    uint32_t accepted_hists;
     uint32_t too_old, too_new; /* samples outside retention or the future window */
     uint32_t bad_labels;       /* samples of series that were rejected */
     err first;             /* why the first rejected series or sample was rejected; owned by the caller; NULL if none */
@@ -138,6 +139,7 @@ struct samples {
     const double *v; /* value; for a histogram sample: its sum field (so that stale markers show) */
     const str *hist; /* NULL if none of them is a histogram; else blob or n = 0 */
     size_t n;
+    const int64_t *start; /* NULL if none has a start timestamp; else ms since the epoch, 0 = none */
 };
 /* Reads series i within [t_min, t_max] (inside the selection's range). Memory is the reader's until its next call. */
 err reader_samples(struct reader *r, size_t i, int64_t t_min, int64_t t_max, struct samples *out)
@@ -145,8 +147,9 @@ err reader_samples(struct reader *r, size_t i, int64_t t_min, int64_t t_max, str
 
 /*
  * Whole blocks instead of samples: the runs that make up series i in [t_min, t_max], in time order. A run with
- * `covered` true is one block wholly inside the range, not overlapped by anything else, with aggregates: it needs no
- * decoding. Others must be read with reader_samples(run.t_min, run.t_max). Memory is the reader's until its next call.
+ * `covered` true is one block wholly inside the range, not overlapped by anything else, with aggregates and without
+ * start timestamps: it needs no decoding. Others must be read with reader_samples(run.t_min, run.t_max). Memory is the
+ * reader's until its next call.
  */
 struct sample_run {
     int64_t t_min, t_max; /* first and last sample of a covered run; the range to read otherwise */

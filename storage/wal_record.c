@@ -148,7 +148,24 @@ static void encode_hists(struct buf *out, const struct wal_batch *b)
     }
 }
 
-void wal_batch_encode(struct buf *out, const struct wal_defs *defs, const struct wal_batch *b)
+/* Sparse, since series with start timestamps may share a batch with others. Returns how many there were. */
+static uint32_t encode_starts(struct buf *out, const struct wal_batch *b)
+{
+    uint32_t n = 0, before = 0;
+    for (uint32_t i = 0; b->start != NULL && i < b->n_samples; i++)
+        n += b->start[i] != 0;
+    if (n == 0) return 0;
+    buf_varint(out, n);
+    for (uint32_t i = 0; i < b->n_samples; i++) {
+        if (b->start[i] == 0) continue;
+        buf_varint(out, i - before);
+        buf_zigzag(out, (int64_t)((uint64_t)b->t[i] - (uint64_t)b->start[i]));
+        before = i;
+    }
+    return n;
+}
+
+enum wal_type wal_batch_encode(struct buf *out, const struct wal_defs *defs, const struct wal_batch *b)
 {
     buf_varint(out, defs->n_symbols);
     buf_put(out, defs->symbols.data, defs->symbols.n);
@@ -157,6 +174,7 @@ void wal_batch_encode(struct buf *out, const struct wal_defs *defs, const struct
     encode_runs(out, b);
     encode_samples(out, b);
     encode_hists(out, b);
+    return encode_starts(out, b) > 0 ? WAL_BATCH_STARTS : WAL_BATCH;
 }
 
 /* A count of things that take at least `bytes` bytes each; 0 and failed if so many can't follow. */
@@ -241,6 +259,22 @@ static void decode_hists(struct cursor *c, struct arena *a, struct wal_batch *b)
     b->hist = hist;
 }
 
+static void decode_starts(struct cursor *c, struct arena *a, struct wal_batch *b)
+{
+    if (c->failed || cursor_left(c) == 0) return;
+    uint32_t n = read_count(c, 2);
+    int64_t *start = arena_zalloc(a, b->n_samples * sizeof *start + 1);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < n && !c->failed; i++) {
+        uint64_t gap = cursor_varint(c), age = (uint64_t)cursor_zigzag(c);
+        if ((i > 0 && gap == 0) || gap >= b->n_samples - at) c->failed = true;
+        if (c->failed) return;
+        at += gap;
+        start[at] = (int64_t)((uint64_t)b->t[at] - age);
+    }
+    b->start = start;
+}
+
 err wal_batch_decode(const uint8_t *p, size_t n, struct arena *a, struct wal_batch *b)
 {
     *b = (struct wal_batch){0};
@@ -249,6 +283,7 @@ err wal_batch_decode(const uint8_t *p, size_t n, struct arena *a, struct wal_bat
     uint64_t samples = decode_runs(&c, a, b);
     decode_samples(&c, a, b);
     decode_hists(&c, a, b);
+    decode_starts(&c, a, b);
     if (c.failed || cursor_left(&c) != 0 || samples != b->n_samples) return err_corrupt("malformed batch in the log");
     return NULL;
 }

@@ -18,6 +18,7 @@
  *   n samples   { t - t before } *
  *   values      n samples * 8 bytes, little-endian
  *   n hist      { sample index, length, blob } *   histogram samples (their value is the sum field)
+ *   n starts    { sample index - index before (the first: the index), t - start } *   only in records of type 2
  * Handles and symbol numbers mean something inside their segment only.
  */
 #ifndef VARVE_STORAGE_WAL_RECORD_H
@@ -30,7 +31,8 @@
 #define WAL_SEGMENT_HEADER 24
 #define WAL_RECORD_HEADER 32
 
-enum wal_type { WAL_BATCH = 1 };
+/* Servers that do not know start timestamps refuse a record of the second type by its number. */
+enum wal_type { WAL_BATCH = 1, WAL_BATCH_STARTS = 2 };
 
 struct wal_record {
     uint32_t type;
@@ -70,7 +72,8 @@ struct wal_batch {
     uint32_t n_runs;
     const int64_t *t;
     const double *v;
-    const str *hist; /* NULL if there are none; else n = 0: a float */
+    const str *hist;      /* NULL if there are none; else n = 0: a float */
+    const int64_t *start; /* NULL if there are none; else 0 = none */
     uint32_t n_samples;
 };
 
@@ -84,8 +87,10 @@ void wal_defs_series(struct wal_defs *d, uint32_t handle, const uint32_t *pairs,
 void wal_defs_clear(struct wal_defs *d);
 void wal_defs_deinit(struct wal_defs *d);
 
-/* Appends the payload of a batch: the definitions, and runs, t, v, hist of b. */
-void wal_batch_encode(struct buf *out, const struct wal_defs *defs, const struct wal_batch *b);
+/* Appends the payload of a batch: the definitions, and runs, t, v, hist, start of b. Returns the type that the record
+ * has to have. */
+enum wal_type wal_batch_encode(struct buf *out, const struct wal_defs *defs, const struct wal_batch *b);
+/* Of a record of either type. */
 err wal_batch_decode(const uint8_t *p, size_t n, struct arena *a, struct wal_batch *b)
     __attribute__((warn_unused_result));
 
