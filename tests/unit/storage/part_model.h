@@ -27,7 +27,8 @@ struct model_series {
     size_t n;
     int64_t *t;
     double *v;
-    str *hist; /* n = 0: a float */
+    str *hist;      /* n = 0: a float */
+    int64_t *start; /* NULL: no start timestamps */
 };
 
 struct model {
@@ -161,6 +162,27 @@ static inline void model_times(struct model_series *s, uint64_t seed, int64_t fr
     }
 }
 
+/* Start timestamps: of a counter that is reset now and then, of deltas, or any number; some samples have none. */
+static inline void model_starts(struct rng *r, struct arena *a, struct model_series *s)
+{
+    unsigned style = (unsigned)rng_below(r, 3);
+    double none = rng_chance(r, 0.5) ? 0 : rng_unit(r);
+    int64_t start = s->t[0] - 1;
+    s->start = arena_zalloc(a, (s->n + 1) * sizeof *s->start);
+    for (size_t i = 0; i < s->n; i++) {
+        if (rng_chance(r, none)) continue;
+        if (style == 0 && rng_chance(r, 0.05)) start = s->t[i] - (int64_t)rng_below(r, 1000);
+        if (style == 1) start = i > 0 ? s->t[i - 1] : 0;
+        if (style == 2) start = (int64_t)rng_next(r);
+        s->start[i] = start;
+    }
+}
+
+static inline int64_t model_start(const struct model_series *s, size_t i)
+{
+    return s->start != NULL ? s->start[i] : 0;
+}
+
 static inline void model_fill(struct rng *r, struct arena *a, struct model_series *s, size_t max_samples, bool hists,
                               int64_t from, int64_t to)
 {
@@ -178,6 +200,7 @@ static inline void model_fill(struct rng *r, struct arena *a, struct model_serie
         s->v[i] = v;
         if (hist && rng_chance(r, 0.8)) s->hist[i] = model_hist(r, a);
     }
+    if (rng_chance(r, 0.2)) model_starts(r, a, s);
 }
 
 /* Up to n_series series of up to max_samples samples each, within [from, to). */
@@ -243,22 +266,25 @@ static inline void model_write_samples(struct part_writer *w, const struct model
     int64_t *t = arena_alloc(a, (s->n + 1) * sizeof *t);
     double *v = arena_alloc(a, (s->n + 1) * sizeof *v);
     str *h = arena_alloc(a, (s->n + 1) * sizeof *h);
+    int64_t *start = s->start != NULL ? arena_alloc(a, (s->n + 1) * sizeof *start) : NULL;
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (s->hist[i].n > 0) continue;
+        if (start != NULL) start[n] = s->start[i];
         t[n] = s->t[i];
         v[n++] = s->v[i];
     }
     size_t first = n / 3;
-    assert_ok(part_writer_floats(w, t, v, first));
-    assert_ok(part_writer_floats(w, t + first, v + first, n - first));
+    assert_ok(part_writer_floats_started(w, t, v, start, first));
+    assert_ok(part_writer_floats_started(w, t + first, v + first, start != NULL ? start + first : NULL, n - first));
     n = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (s->hist[i].n == 0) continue;
+        if (start != NULL) start[n] = s->start[i];
         t[n] = s->t[i];
         h[n++] = s->hist[i];
     }
-    assert_ok(part_writer_hists(w, t, h, n));
+    assert_ok(part_writer_hists_started(w, t, h, start, n));
 }
 
 static inline void model_write(struct model *m, struct env *env, const char *path, struct part_meta *meta)
@@ -338,6 +364,7 @@ static inline void model_compare_series(struct part_cursor *c, uint32_t id, cons
     struct arena a = {0};
     int64_t t[LIMIT_BLOCK_SAMPLES + COLUMN_VALUE_PAD], last[2] = {INT64_MIN, INT64_MIN}, last_block = INT64_MIN;
     double v[LIMIT_BLOCK_SAMPLES + COLUMN_VALUE_PAD];
+    int64_t start[LIMIT_BLOCK_SAMPLES];
     str blobs[LIMIT_BLOCK_SAMPLES];
     size_t seen = 0;
     assert_ok(part_series(c, id, &ps));
@@ -348,17 +375,23 @@ static inline void model_compare_series(struct part_cursor *c, uint32_t id, cons
             assert_ok(part_read_floats(c, b, t, v));
         else
             assert_ok(part_read_hists(c, b, t, blobs, &a));
+        memset(start, 0, sizeof start);
+        if (b->start_bytes > 0) assert_ok(part_read_starts(c, b, start));
+        bool any_start = false;
         assert_true(t[0] == b->t_min && t[b->n - 1] == b->t_max && b->t_min >= last_block && t[0] > last[b->kind]);
         last_block = b->t_min;
         last[b->kind] = b->t_max;
         for (uint32_t i = 0; i < b->n; i++) {
             size_t at = model_at(s, t[i]);
             assert_int_equal(s->hist[at].n > 0, b->kind == BLOCK_HIST);
+            assert_true(start[i] == model_start(s, at));
+            any_start |= start[i] != 0;
             if (b->kind == BLOCK_HIST)
                 assert_true(str_eq(s->hist[at], blobs[i]));
             else
                 assert_true(f64_bits(s->v[at]) == f64_bits(v[i]));
         }
+        assert_int_equal(any_start, b->start_bytes > 0);
         seen += b->n;
         if (b->has_aggregates) model_compare_aggregates(b, v);
     }

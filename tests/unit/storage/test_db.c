@@ -70,8 +70,8 @@ static err resolve_text(void *arg, uint32_t i, struct arena *a, struct labels *o
     return NULL;
 }
 
-static struct append_result append(struct db *db, const char *labels, const int64_t *t, const double *v,
-                                   const str *hist, uint32_t n)
+static struct append_result append_started(struct db *db, const char *labels, const int64_t *t, const double *v,
+                                           const str *hist, const int64_t *start, uint32_t n)
 {
     struct batch_series series = {.raw = labels, .raw_bytes = (uint32_t)strlen(labels), .n = n};
     series.alias = hash128(storage_hash_key(db), labels, strlen(labels));
@@ -80,6 +80,7 @@ static struct append_result append(struct db *db, const char *labels, const int6
                       .t = t,
                       .v = v,
                       .hist = hist,
+                      .start = start,
                       .n_samples = n,
                       .resolve = resolve_text,
                       .resolve_arg = &series,
@@ -88,6 +89,12 @@ static struct append_result append(struct db *db, const char *labels, const int6
     ok(storage_append(db, &b, &r));
     ok(storage_wait(db, r.seq));
     return r;
+}
+
+static struct append_result append(struct db *db, const char *labels, const int64_t *t, const double *v,
+                                   const str *hist, uint32_t n)
+{
+    return append_started(db, labels, t, v, hist, NULL, n);
 }
 
 static void put(struct db *db, const char *labels, int64_t t, double v)
@@ -101,6 +108,7 @@ struct answer {
     size_t n_series, n;
     int64_t t[4096];
     double v[4096];
+    int64_t start[4096];
     char labels[4096];
 };
 
@@ -127,6 +135,7 @@ static void query(struct db *db, enum match_op op, const char *name, const char 
         for (size_t k = 0; k < samples.n; k++, out->n++) {
             out->t[out->n] = samples.t[k];
             out->v[out->n] = samples.v[k];
+            out->start[out->n] = samples.start != NULL ? samples.start[k] : 0;
         }
     }
     buf_u8(&text, 0);
@@ -456,6 +465,103 @@ static void test_covered_runs(void **state)
     matcher_deinit(&m);
 }
 
+/* What the next test expects of its series at each stage. */
+static void check_starts(struct db *db, const int64_t *t, const int64_t *start, size_t n)
+{
+    static struct answer a;
+    query_all(db, "st", &a);
+    assert_int_equal(a.n, n);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(a.t[i] == t[i]);
+        assert_true(a.start[i] == start[i]);
+    }
+    query(db, MATCH_EQ, "__name__", "st", t[2], t[n - 1], &a); /* a range cuts a block */
+    assert_int_equal(a.n, n - 2);
+    for (size_t i = 2; i < n; i++)
+        assert_true(a.start[i - 2] == start[i]);
+}
+
+/* Start timestamps come back from the head, the log, a part and a merged part; the last write's counts. */
+static void test_start_timestamps(void **state)
+{
+    struct fixture *f = *state;
+    enum { N = 300 };
+    int64_t t[N], start[N];
+    double v[N];
+    for (int i = 0; i < N; i++) {
+        t[i] = T0 + i * 1000;
+        v[i] = i;
+        start[i] = i % 7 == 3 ? 0 : i % 50 == 0 ? t[i] : T0 - 5 + i / 40;
+    }
+    start[8] = INT64_MIN;
+    start[9] = INT64_MAX;
+    append_started(f->db, "__name__=st", t, v, NULL, start, N);
+    check_starts(f->db, t, start, N);
+    reopen(f, true);
+    check_starts(f->db, t, start, N);
+    reopen(f, false); /* in a part now */
+    check_starts(f->db, t, start, N);
+    struct append_result r = append(f->db, "__name__=st", t + 10, v + 10, NULL, 5); /* the later write has none */
+    assert_null(r.first);
+    memset(start + 10, 0, 5 * sizeof *start);
+    check_starts(f->db, t, start, N);
+    start[20] = 77;
+    append_started(f->db, "__name__=st", t + 20, v + 20, NULL, start + 20, 1);
+    check_starts(f->db, t, start, N);
+    ok(storage_flush(f->db));
+    check_starts(f->db, t, start, N);
+    ok(storage_merge(f->db, -1));
+    check_starts(f->db, t, start, N);
+    reopen(f, true);
+    check_starts(f->db, t, start, N);
+    struct matcher m;
+    ok(matcher_init(&m, MATCH_EQ, LABEL_NAME, STR("st")));
+    ok(storage_delete(f->db, &m, 1, t[N - 100], INT64_MAX));
+    matcher_deinit(&m);
+    check_starts(f->db, t, start, N - 100);
+    ok(storage_merge(f->db, -1));
+    check_starts(f->db, t, start, N - 100);
+}
+
+/* Histograms carry them too, beside floats; and no block with start timestamps is offered as covered. */
+static void test_starts_of_histograms(void **state)
+{
+    struct fixture *f = *state;
+    enum { N = 600 };
+    static int64_t t[N], start[N];
+    static double v[N];
+    static str hist[N];
+    struct hist h = {.schema = 1, .count = 0, .sum = 12.5};
+    struct buf blob = {0};
+    hist_encode(&h, &blob);
+    for (int i = 0; i < N; i++) {
+        t[i] = T0 + i * 1000;
+        v[i] = i;
+        start[i] = i % 4 == 0 ? 0 : t[i] - 999;
+        hist[i] = i % 3 == 0 ? buf_as_str(&blob) : (str){0};
+    }
+    append_started(f->db, "__name__=st", t, v, hist, start, N);
+    check_starts(f->db, t, start, N);
+    reopen(f, true);
+    check_starts(f->db, t, start, N);
+    reopen(f, false);
+    check_starts(f->db, t, start, N);
+    struct matcher m;
+    ok(matcher_init(&m, MATCH_EQ, LABEL_NAME, STR("st")));
+    struct selection *s;
+    ok(storage_select(f->db, &m, 1, &(struct select_options){.t_min = 0, .t_max = INT64_MAX}, &s));
+    struct reader *r = reader_create(s);
+    const struct sample_run *runs;
+    size_t n;
+    ok(reader_runs(r, 0, T0, INT64_MAX, &runs, &n));
+    for (size_t i = 0; i < n; i++)
+        assert_false(runs[i].covered);
+    reader_destroy(r);
+    selection_destroy(s);
+    matcher_deinit(&m);
+    buf_deinit(&blob);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -471,6 +577,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_snapshot, setup, teardown),
         cmocka_unit_test_setup_teardown(test_second_process_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_covered_runs, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_start_timestamps, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_starts_of_histograms, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,13 @@ static int remove_dir(void **state)
     return system(command);
 }
 
+/* Every other batch has start timestamps, but not on all samples. */
+static int64_t start_of(uint64_t seq, uint32_t i)
+{
+    static const int64_t starts[] = {1, INT64_MIN, 0, INT64_MAX, -5};
+    return seq % 2 == 0 ? starts[i % 5] : 0;
+}
+
 static void put_batch(struct buf *out, uint64_t seq, uint32_t n)
 {
     struct wal_defs defs = {0};
@@ -36,6 +43,7 @@ static void put_batch(struct buf *out, uint64_t seq, uint32_t n)
     int64_t *t = mem_alloc(n * sizeof *t);
     double *v = mem_alloc(n * sizeof *v);
     str *hist = mem_zalloc(n * sizeof *hist);
+    int64_t *start = mem_zalloc(n * sizeof *start);
     wal_defs_symbol(&defs, 0, LABEL_NAME);
     wal_defs_symbol(&defs, 1, STR("up"));
     wal_defs_series(&defs, 0, pairs, 1);
@@ -45,18 +53,27 @@ static void put_batch(struct buf *out, uint64_t seq, uint32_t n)
         t[i] = (int64_t)seq * 1000 - i;
         v[i] = f64_from_bits(seq * 1000003 + i);
         if (i % 5 == 4) hist[i] = STR("blob");
+        start[i] = start_of(seq, i);
     }
-    struct wal_batch b = {
-        .handles = handles, .counts = counts, .n_runs = n, .t = t, .v = v, .hist = hist, .n_samples = n};
+    struct wal_batch b = {.handles = handles,
+                          .counts = counts,
+                          .n_runs = n,
+                          .t = t,
+                          .v = v,
+                          .hist = hist,
+                          .start = start,
+                          .n_samples = n};
     size_t at = wal_record_begin(out);
-    wal_batch_encode(out, &defs, &b);
-    wal_record_end(out, at, WAL_BATCH, seq);
+    enum wal_type type = wal_batch_encode(out, &defs, &b);
+    assert_int_equal(type, seq % 2 == 0 ? WAL_BATCH_STARTS : WAL_BATCH);
+    wal_record_end(out, at, type, seq);
     wal_defs_deinit(&defs);
     mem_free(handles);
     mem_free(counts);
     mem_free(t);
     mem_free(v);
     mem_free(hist);
+    mem_free(start);
 }
 
 struct seen {
@@ -72,11 +89,14 @@ static err check_record(void *arg, const struct wal_record *r, const uint8_t *pa
     assert_null(wal_batch_decode(payload, r->bytes, &a, &b));
     assert_int_equal(b.n_symbols, 2);
     assert_true(str_eq(b.symbols[1].text, STR("up")));
+    assert_int_equal(b.start != NULL, r->seq % 2 == 0);
+    assert_int_equal(r->type, r->seq % 2 == 0 ? WAL_BATCH_STARTS : WAL_BATCH);
     for (uint32_t i = 0; i < b.n_samples; i++) {
         assert_int_equal(b.handles[i], (i * 31) % b.n_runs);
         assert_int_equal(b.t[i], (int64_t)r->seq * 1000 - i);
         assert_true(f64_bits(b.v[i]) == r->seq * 1000003 + i);
         if (b.n_samples >= 5) assert_int_equal(b.hist[i].n, i % 5 == 4 ? 4 : 0);
+        assert_true((b.start == NULL ? 0 : b.start[i]) == start_of(r->seq, i));
     }
     s->seqs[s->n++] = r->seq;
     arena_deinit(&a);
