@@ -191,3 +191,18 @@ static native image:
 
 clean:
 	rm -rf build
+
+# ---- the naive evaluator of tests/oracle against the engine, on random data and random queries
+ORACLE_SOURCES := $(wildcard tests/oracle/*.c)
+define oracle
+build/$(1)/tests/query/test_oracle: build/$(1)/obj/tests/unit/query/test_oracle.o \
+		$(ORACLE_SOURCES:%.c=build/$(1)/obj/%.o) build/$(1)/libvarve.a
+	@mkdir -p $$(@D)
+	$$(CC) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) -o $$@ $$^ -lcmocka $$(LIBS_$(1))
+endef
+$(foreach f,rel asan,$(eval $(call oracle,$(f))))
+
+# One seed is one run, the same every time; goes on until a difference shows.
+.PHONY: fuzz-promql
+fuzz-promql: build/rel/tests/query/test_oracle
+	VARVE_SEED=$(SEED) VARVE_FOREVER=1 $<

@@ -39,7 +39,14 @@ struct fuzz_node *fuzz_query(struct rng *rng, struct arena *a);
 str fuzz_text(const struct fuzz_node *n, struct arena *a);
 
 /* ---- fuzz_compare.c */
-enum fuzz_verdict { FUZZ_SAME, FUZZ_DIFFERENT, FUZZ_OPEN /* ambiguous: nothing to compare */ };
+enum fuzz_verdict {
+    FUZZ_SAME,
+    FUZZ_EMPTY, /* the same, but there is nothing in it */
+    FUZZ_FAILED /* the same: an error */,
+    FUZZ_DIFFERENT,
+    FUZZ_OPEN, /* ambiguous: nothing to compare */
+    FUZZ_VERDICTS,
+};
 struct fuzz_times {
     int64_t start, step; /* step 0: instant */
     size_t n;

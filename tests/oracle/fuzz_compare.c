@@ -266,13 +266,20 @@ static void describe(const char *who, const struct answer *a, struct buf *out)
     }
 }
 
+static enum fuzz_verdict judge(const struct answer *expected, const struct answer *got)
+{
+    if (!same_answer(expected, got)) return FUZZ_DIFFERENT;
+    if (expected->failed) return FUZZ_FAILED;
+    return expected->n == 0 ? FUZZ_EMPTY : FUZZ_SAME;
+}
+
 enum fuzz_verdict fuzz_compare(struct fuzz_world *w, str text, struct fuzz_times times, struct buf *report)
 {
     struct arena a = {0};
     bool open;
     struct answer expected = ask_oracle(w, text, times, &a, &open);
     struct answer got = ask_engine(w, text, times, &a);
-    enum fuzz_verdict verdict = open ? FUZZ_OPEN : same_answer(&expected, &got) ? FUZZ_SAME : FUZZ_DIFFERENT;
+    enum fuzz_verdict verdict = open ? FUZZ_OPEN : judge(&expected, &got);
     if (verdict == FUZZ_DIFFERENT && report != NULL) {
         describe("oracle", &expected, report);
         describe("engine", &got, report);

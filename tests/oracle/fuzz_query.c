@@ -262,11 +262,11 @@ static struct fuzz_node *aggregated(struct gen *g, int depth)
         struct fuzz_node *n = node(g, TYPE_VECTOR, text_of(g, "quantile %s(", grouping(g)));
         return with(with(n, scalar(g, depth - 1), ", "), vector(g, depth - 1), ")");
     }
-    case 2:
-        if (chance(g, 0.5))
-            return with(node(g, TYPE_VECTOR,
-                             text_of(g, "count_values %s(\"%s\", ", grouping(g), chance(g, 0.8) ? "value" : "job")),
-                        vector(g, depth - 1), ")");
+    case 2: /* of stored values only: the text of a computed one depends on its last bit */
+        if (chance(g, 0.5)) {
+            const char *label = chance(g, 0.8) ? "value" : "job", *group = grouping(g);
+            return node(g, TYPE_VECTOR, text_of(g, "count_values %s(\"%s\", %s)", group, label, selector(g)));
+        }
         break;
     default:
         break;

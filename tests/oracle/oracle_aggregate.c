@@ -9,8 +9,6 @@
 
 #include "storage/base/num.h"
 
-#define DIGITS_MAX 12
-
 struct group {
     struct labels labels;
     bool drop_name;
@@ -164,7 +162,6 @@ static struct oracle_vector count_step(struct oracle *o, const struct expr *e, c
     for (size_t i = 0; i < v->n; i++) {
         char text[NUM_DOUBLE_MAX];
         str value = arena_str(o->arena, (str){text, num_format_double(v->s[i].v, text)});
-        if (value.n > DIGITS_MAX) oracle_unsure(o, "count_values of numbers whose last digit may differ");
         if (v->s[i].drop_name && oracle_names_have(e->aggregate.grouping, e->aggregate.n_grouping, LABEL_NAME))
             oracle_unsure(o, "count_values by a name that is to be dropped");
         struct labels with = oracle_labels_set(o, &v->s[i].labels, label, value);
