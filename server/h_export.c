@@ -1,9 +1,10 @@
 /*
  * h_export.c: raw samples out, as JSON lines, while they are read.
  *
- * On a slow worker, through the exchange's stream: memory does not grow with the answer, and a slow
- * client holds the export back. Before the first byte left, an error is an ordinary answer; later, the
- * connection is cut without the last chunk, so that the client can't take the part for the whole.
+ * On an export worker, through the exchange's stream: memory does not grow with the answer, and a slow
+ * client holds back its export (and perhaps others), nothing else. Before the first byte left, an
+ * error is an ordinary answer; later, the connection is cut without the last chunk, so that the client
+ * can't take the part for the whole.
  *
  * Several match[] are exported one after the other; a series that fits two of them comes twice.
  */

@@ -25,7 +25,7 @@ void h_meta_labels(struct server *s, struct exchange *x);
 void h_meta_label_values(struct server *s, struct exchange *x);
 void h_meta_metadata(struct server *s, struct exchange *x);
 
-/* h_export.c: on a slow worker */
+/* h_export.c: on an export worker */
 void h_export_json(struct server *s, struct exchange *x);
 
 /* h_status.c: on the loop, cheap */

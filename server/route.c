@@ -36,7 +36,7 @@ static const struct route routes[] = {
     {"/api/v1/labels", GET_POST, ROUTE_QUERY, 0, h_meta_labels},
     {"/api/v1/label/<>/values", GET_POST, ROUTE_QUERY, 0, h_meta_label_values},
     {"/api/v1/metadata", GET_POST, ROUTE_QUERY, 0, h_meta_metadata},
-    {"/api/v1/export", GET_POST, ROUTE_SLOW, ROUTE_STREAMS, h_export_json},
+    {"/api/v1/export", GET_POST, ROUTE_EXPORT, 0, h_export_json},
 
     {"/api/v1/rules", VERB_GET, ROUTE_INLINE, 0, h_status_rules},
     {"/api/v1/alerts", VERB_GET, ROUTE_INLINE, 0, h_status_alerts},
@@ -96,7 +96,7 @@ static const struct route *route_find(str path, str *arg)
 
 static unsigned route_verbs(const struct route *r)
 {
-    bool head = (r->verbs & VERB_GET) && r->where != ROUTE_SLOW;
+    bool head = (r->verbs & VERB_GET) && r->where != ROUTE_SLOW && r->where != ROUTE_EXPORT;
     return r->verbs | (head ? VERB_HEAD : 0) | VERB_OPTIONS;
 }
 
@@ -184,6 +184,12 @@ static bool runs_inline(const struct exchange *x)
     return where == ROUTE_INLINE || (where == ROUTE_WRITE && x->in.body.n <= WRITE_INLINE_MAX);
 }
 
+static struct worker *worker_of(struct server *s, enum route_where where)
+{
+    if (where == ROUTE_QUERY) return s->queries;
+    return where == ROUTE_EXPORT ? s->exports : s->slow;
+}
+
 /* False: the queue is full. */
 static bool send_away(struct server *s, struct exchange *x)
 {
@@ -192,9 +198,9 @@ static bool send_away(struct server *s, struct exchange *x)
         check((const uint8_t *)x->in.body.p == x->in.body_buf.data); /* its own memory: it is longer than a read */
     else
         x->in.body = (str){0}; /* it may lie in the connection's read buffer */
-    if (x->route->flags & ROUTE_STREAMS) x->stream = stream_create(x->home->loop, &x->task);
+    if (x->route->where == ROUTE_EXPORT) x->stream = stream_create(x->home->loop, &x->task);
     x->away = true;
-    if (worker_submit(x->route->where == ROUTE_QUERY ? s->queries : s->slow, run_on_worker, x)) return true;
+    if (worker_submit(worker_of(s, x->route->where), run_on_worker, x)) return true;
     x->away = false;
     stream_destroy(x->stream);
     x->stream = NULL;

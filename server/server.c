@@ -177,6 +177,7 @@ static void make_rooms(struct server *s, unsigned cores)
     s->engine = query_create(&qo);
     s->queries = worker_create("query", (unsigned)c->query_concurrency, SERVER_QUEUE_MAX);
     s->slow = worker_create("slow", SERVER_SLOW_THREADS, SERVER_SLOW_MAX);
+    s->exports = worker_create("export", SERVER_EXPORT_THREADS, SERVER_SLOW_MAX);
     self_register_storage(s->self);
 }
 
@@ -197,6 +198,7 @@ static err close_rooms(struct server *s)
 {
     worker_destroy(s->queries);
     worker_destroy(s->slow);
+    worker_destroy(s->exports);
     query_destroy(s->engine);
     ingest_destroy(s->ingest);
     return storage_close(s->db);

@@ -17,8 +17,9 @@
 #include "storage/storage.h"
 
 #define SERVER_QUEUE_MAX 1024 /* queries that may wait for a worker */
-#define SERVER_SLOW_MAX 64    /* exports and admin jobs that may wait */
+#define SERVER_SLOW_MAX 64    /* admin jobs and very long bodies that may wait; exports likewise */
 #define SERVER_SLOW_THREADS 4
+#define SERVER_EXPORT_THREADS 4
 
 /* starting -> ready [storage is open] -> stopping [signal]; starting -> stopping */
 enum server_phase {
@@ -36,11 +37,12 @@ struct server {
     struct self *self; /* what is measured about requests and the process */
     struct cors cors;
     _Atomic int phase;           /* enum server_phase */
-    struct db *db;               /* from PHASE_READY on, as the next three */
+    struct db *db;               /* from PHASE_READY on, as the next five */
     struct ingest *ingest;       /* ... */
     struct query_engine *engine; /* ... */
     struct worker *queries;      /* ... bounded in time by the query timeout */
-    struct worker *slow;         /* exports, merges, snapshots: may take minutes */
+    struct worker *slow;         /* merges, snapshots, very long bodies: may take minutes */
+    struct worker *exports;      /* as slow as their clients read */
     struct env *env;
     atomic_uint_fast64_t connections; /* open now, all loops */
     atomic_uint_fast64_t body_bytes;  /* held by request bodies, all loops */

@@ -444,6 +444,26 @@ class SharedServer(unittest.TestCase):
                 data = read_all(s)
                 self.assertEqual(data.count(b'"slowly"'), 4000)
 
+    def test_stalled_exports(self):
+        """Clients that ask for much and read nothing hold up neither queries, nor writes, nor operations."""
+        lines = "".join(f'stalled{{n="{i}",pad="{"x" * 300}"}} {i} 1700000000000\n' for i in range(20000))
+        for half in (lines[:len(lines) // 2].rsplit("\n", 1)[0] + "\n", lines):
+            self.assertIn(self.s.request("POST", "/api/v1/import/prometheus", half[-3 << 20:].split("\n", 1)[1])[0],
+                          (200, 204))
+        stalled = []
+        for _ in range(8):
+            s = socket.socket()
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s.connect(("127.0.0.1", self.s.port))
+            s.sendall(b"GET /api/v1/export?match[]=stalled HTTP/1.1\r\n\r\n")
+            stalled.append(s)
+        time.sleep(0.3)
+        self.assertEqual(self.s.get("/api/v1/query?query=1", timeout=5)[0], 200)
+        self.assertEqual(self.s.get("/internal/force_flush", timeout=10)[0], 200)
+        for s in stalled:
+            s.close()
+        self.assertEqual(self.s.get("/api/v1/export?match[]=nothing", timeout=10)[0], 200)
+
     def test_client_that_leaves(self):
         """Connections dropped at any moment do no harm."""
         for data in [b"", b"GET", b"POST /api/v1/write HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc",
