@@ -177,7 +177,7 @@ static err open_node(struct exec *x, const struct plan_node *node, struct op **o
         *out = op_new(x, node, sizeof(struct op_number), number_next, NULL);
         return NULL;
     case PLAN_SELECT:
-        return op_select_open(x, node, false, out);
+        return op_select_open(x, node, SELECT_VALUES, out);
     case PLAN_ROLLUP:
         if (node->fn->class == FN_SPECIAL) return op_absent_over_open(x, node, out);
         return op_rollup_open(x, node, out);
@@ -280,7 +280,7 @@ static err merge_row(struct exec *x, struct held_row *to, const struct held_row 
         if (!row_has(&b, i)) continue;
         if (row_has(&a, i)) return error_same_labelset();
         to->v[i] = from->v[i];
-        if (row_has_hist(&b, i)) to->h[i] = from->h[i];
+        if (to->h && from->h && row_has_hist(&b, i)) to->h[i] = from->h[i];
     }
     return NULL;
 }

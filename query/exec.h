@@ -90,7 +90,9 @@ err error_same_labelset(void) __attribute__((warn_unused_result));
 
 /* ---- operators, one constructor a file ------------------------------------------------------------ */
 
-err op_select_open(struct exec *x, const struct plan_node *node, bool timestamps, struct op **out);
+/* What the rows of a selector hold: its samples' values, or their times or start timestamps in seconds. */
+enum select_yield { SELECT_VALUES, SELECT_TIMES, SELECT_STARTS };
+err op_select_open(struct exec *x, const struct plan_node *node, enum select_yield yield, struct op **out);
 err op_rollup_open(struct exec *x, const struct plan_node *node, struct op **out);
 err op_absent_open(struct exec *x, const struct plan_node *node, struct op **out);
 err op_absent_over_open(struct exec *x, const struct plan_node *node, struct op **out);

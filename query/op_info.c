@@ -289,6 +289,6 @@ err op_info_open(struct exec *x, const struct plan_node *node, struct op **out)
     ids[0] = STR("instance");
     ids[1] = STR("job");
     label_key_init(&o->target, x->hash, ids, 2, false);
-    TRY(op_select_open(x, info_selector(x, node, all, n), true, &o->infos));
+    TRY(op_select_open(x, info_selector(x, node, all, n), SELECT_TIMES, &o->infos));
     return exec_open(x, node->kids[0], &o->vector);
 }

@@ -14,8 +14,9 @@ struct op_rollup {
     struct op op;
     struct source *source;
     enum rollup_code code;
-    rollup_fn fn;
-    struct rollup_in in; /* what is the same for all series */
+    rollup_fn fn, started_fn; /* started_fn: for series with start timestamps */
+    bool overlaps;            /* of the series at hand: see rollup_in */
+    struct rollup_in in;      /* what is the same for all series */
     uint32_t *lo, *hi;
     int64_t *t; /* timestamps that lo and hi were made for; heap */
     size_t t_n, t_cap;
@@ -90,6 +91,15 @@ static err roll_mixed(struct op_rollup *o, struct series *s)
     return rollup_mixed(o->code, &o->in, s, &notes, &o->op.scratch, o->v, o->h);
 }
 
+static err note_overlap(struct op_rollup *o, struct row *row)
+{
+    str name;
+    TRY(row_name(row, &name));
+    notes_add(o->op.x->notes, NOTE_WARNING, plan_samples_of(o->op.node)->expr->start,
+              "sample has start time that overlaps with previous sample timestamp for metric \"%.*s\"", STR_ARG(name));
+    return NULL;
+}
+
 /* Quantiles outside [0, 1] are allowed but worth a note where they are applied. */
 static void check_quantiles(struct op_rollup *o)
 {
@@ -124,10 +134,13 @@ static err rollup_next(struct op *op, struct row *row, bool *more)
     o->in.t = s.t;
     o->in.v = s.v;
     o->in.n = s.n;
+    o->in.start = s.start;
+    o->overlaps = false;
     if (s.h)
         TRY(roll_mixed(o, &s));
     else
-        o->fn(&o->in, o->v);
+        (s.start ? o->started_fn : o->fn)(&o->in, o->v);
+    if (o->overlaps) TRY(note_overlap(o, &s.labels));
     if (o->code == ROLLUP_RATE || o->code == ROLLUP_INCREASE) TRY(check_counter(o, &s.labels));
     if (o->code == ROLLUP_QUANTILE) check_quantiles(o);
     if (o->code == ROLLUP_DOUBLE_EXPONENTIAL) TRY(check_factors(o));
@@ -145,6 +158,7 @@ err op_rollup_open(struct exec *x, const struct plan_node *node, struct op **out
     const struct plan_window *w = window_of(o);
     o->code = (enum rollup_code)node->fn->code;
     o->fn = rollup_function(o->code);
+    o->started_fn = rollup_started_function(o->code, w->anchored || w->smoothed);
     o->lo = arena_alloc(x->arena, (o->op.n + 1) * sizeof *o->lo);
     o->hi = arena_alloc(x->arena, (o->op.n + 1) * sizeof *o->hi);
     o->in = (struct rollup_in){.lo = o->lo,
@@ -156,6 +170,7 @@ err op_rollup_open(struct exec *x, const struct plan_node *node, struct op **out
                                .grid = node->grid,
                                .anchored = w->anchored,
                                .smoothed = w->smoothed,
+                               .overlaps = &o->overlaps,
                                .scratch = &o->scratch};
     for (uint32_t i = 1; i < node->n_kids && i <= 2; i++) {
         double *column;

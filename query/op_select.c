@@ -77,7 +77,7 @@ struct op_select {
     struct walk walk;
     double *v;
     struct hist **h;
-    bool timestamps; /* yield the samples' times instead of values: timestamp(selector) */
+    enum select_yield yield;
 };
 
 static void select_close(struct op *op)
@@ -98,8 +98,9 @@ static void pick_newest(struct op_select *o, const struct samples *s, struct his
             next++;
         bool in_reach = next > 0 && s->t[next - 1] > end - w->range && !is_stale_nan(s->v[next - 1]);
         o->v[i] = in_reach ? s->v[next - 1] : none;
-        if (o->timestamps && in_reach) o->v[i] = (double)s->t[next - 1] / 1000;
-        if (!hists || o->timestamps) continue;
+        if (o->yield == SELECT_TIMES && in_reach) o->v[i] = (double)s->t[next - 1] / 1000;
+        if (o->yield == SELECT_STARTS && in_reach) o->v[i] = s->start ? (double)s->start[next - 1] / 1000 : 0;
+        if (!hists || o->yield != SELECT_VALUES) continue;
         o->h[i] = in_reach ? hists[next - 1] : NULL;
         if (o->h[i]) o->v[i] = none;
     }
@@ -197,11 +198,11 @@ static err select_next(struct op *op, struct row *row, bool *more)
     return NULL;
 }
 
-err op_select_open(struct exec *x, const struct plan_node *node, bool timestamps, struct op **out)
+err op_select_open(struct exec *x, const struct plan_node *node, enum select_yield yield, struct op **out)
 {
     struct op_select *o = op_new(x, node, sizeof *o, select_next, select_close);
     *out = &o->op;
-    o->timestamps = timestamps;
+    o->yield = yield;
     TRY(exec_columns(x, 1, o->op.n, &o->v));
     return walk_open(x, node, &o->walk);
 }
@@ -232,16 +233,19 @@ static void drop_stale(struct series *s, struct arena *a)
 {
     int64_t *t = arena_alloc(a, s->n * sizeof *t);
     double *v = arena_alloc(a, s->n * sizeof *v);
+    int64_t *start = s->start ? arena_alloc(a, s->n * sizeof *start) : NULL;
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (is_stale_nan(s->v[i])) continue;
         t[n] = s->t[i];
         v[n] = s->v[i];
         if (s->h) s->h[n] = s->h[i];
+        if (start) start[n] = s->start[i];
         n++;
     }
     s->t = t;
     s->v = v;
+    s->start = start;
     s->n = n;
 }
 
@@ -255,6 +259,7 @@ static err select_source_next(struct source *source, struct series *out, bool *m
         out->t = s.t;
         out->v = s.v;
         out->n = s.n;
+        out->start = s.start;
         out->h = NULL;
         if (s.hist) TRY(decode_hists(o->op.node, &s, &o->op.scratch, &out->h));
         if (count_stale(s.v, s.n)) drop_stale(out, &o->op.scratch);

@@ -91,7 +91,20 @@ static err timestamp_next(struct op *op, struct row *row, bool *more)
     return NULL;
 }
 
-/* timestamp() of a selector: the rows come with their samples' times already. */
+/* start_timestamp() of something computed: what is computed did not start at some time. */
+static err no_start_next(struct op *op, struct row *row, bool *more)
+{
+    struct op_special *o = (struct op_special *)op;
+    TRY(op_next(o->vector, row, more));
+    if (!*more) return NULL;
+    for (uint32_t i = 0; i < op->n; i++)
+        row->v[i] = no_sample();
+    row->h = NULL;
+    row->drop_name = true;
+    return NULL;
+}
+
+/* timestamp(), start_timestamp() of a selector: the rows come with their samples' times already. */
 static err named_next(struct op *op, struct row *row, bool *more)
 {
     struct op_special *o = (struct op_special *)op;
@@ -100,11 +113,13 @@ static err named_next(struct op *op, struct row *row, bool *more)
     return NULL;
 }
 
-static err open_timestamp(struct exec *x, const struct plan_node *node, struct op_special *o)
+/* computed: what to do with anything but a selector. */
+static err open_timestamp(struct exec *x, const struct plan_node *node, struct op_special *o, enum select_yield yield,
+                          err (*computed)(struct op *op, struct row *row, bool *more))
 {
     const struct plan_node *kid = node->kids[0];
     if (kid->kind != PLAN_SELECT || kid->window.smoothed) {
-        o->op.next = timestamp_next;
+        o->op.next = computed;
         return exec_open(x, kid, &o->vector);
     }
     /* with @ the selector has one step, but each step of ours needs a sample: all have the same */
@@ -112,7 +127,7 @@ static err open_timestamp(struct exec *x, const struct plan_node *node, struct o
     struct plan_node *own = arena_dup(x->arena, kid, sizeof *kid);
     own->grid = node->grid;
     own->repeat = 0;
-    return op_select_open(x, own, true, &o->vector);
+    return op_select_open(x, own, yield, &o->vector);
 }
 
 err op_special_open(struct exec *x, const struct plan_node *node, struct op **out)
@@ -121,9 +136,8 @@ err op_special_open(struct exec *x, const struct plan_node *node, struct op **ou
     if (code == SPECIAL_ABSENT) return op_absent_open(x, node, out);
     struct op_special *o = op_new(x, node, sizeof *o, column_next, NULL);
     *out = &o->op;
-    if (code == SPECIAL_START_TIMESTAMP)
-        return err_new(ERR_EXECUTION, "start_timestamp() needs start timestamps of samples, which are not stored");
-    if (code == SPECIAL_TIMESTAMP) return open_timestamp(x, node, o);
+    if (code == SPECIAL_TIMESTAMP) return open_timestamp(x, node, o, SELECT_TIMES, timestamp_next);
+    if (code == SPECIAL_START_TIMESTAMP) return open_timestamp(x, node, o, SELECT_STARTS, no_start_next);
     if (code == SPECIAL_SCALAR) {
         o->op.next = scalar_next;
         return exec_open(x, node->kids[0], &o->vector);

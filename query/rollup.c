@@ -23,7 +23,7 @@ void rollup_scratch_deinit(struct rollup_scratch *s)
     *s = (struct rollup_scratch){0};
 }
 
-static void *scratch_need(struct rollup_scratch *s, size_t bytes)
+void *rollup_scratch_need(struct rollup_scratch *s, size_t bytes)
 {
     if (s->bytes < bytes) {
         mem_free(s->p);
@@ -65,7 +65,7 @@ static size_t list_resets(const double *v, size_t n, uint32_t *at)
 static inline void rates(const struct rollup_in *in, double *out, bool counter, bool per_second)
 {
     double none = no_sample();
-    uint32_t *resets = counter ? scratch_need(in->scratch, (in->n + 1) * sizeof *resets) : NULL;
+    uint32_t *resets = counter ? rollup_scratch_need(in->scratch, (in->n + 1) * sizeof *resets) : NULL;
     size_t n_resets = counter ? list_resets(in->v, in->n, resets) : 0;
     size_t from = 0; /* first reset behind the window's first sample */
     for (uint32_t i = 0; i < in->n_steps; i++) {
@@ -207,7 +207,7 @@ static inline struct wide wide_sub(struct wide a, struct wide b)
 /* Prefix sums of all samples; NULL if a value is not finite or too large. */
 static const struct wide *prefix_sums(const struct rollup_in *in)
 {
-    struct wide *prefix = scratch_need(in->scratch, (in->n + 1) * sizeof *prefix);
+    struct wide *prefix = rollup_scratch_need(in->scratch, (in->n + 1) * sizeof *prefix);
     prefix[0] = (struct wide){0, 0};
     for (size_t k = 0; k < in->n; k++) {
         if (!(fabs(in->v[k]) < SUM_SANE_MAX)) return NULL;
@@ -265,7 +265,7 @@ static inline bool yields_to(double a, double b, bool max)
 static inline void extremes(const struct rollup_in *in, double *out, bool max)
 {
     double none = no_sample();
-    uint32_t *queue = scratch_need(in->scratch, (in->n + 1) * sizeof *queue);
+    uint32_t *queue = rollup_scratch_need(in->scratch, (in->n + 1) * sizeof *queue);
     size_t head = 0, tail = 0, added = 0;
     for (uint32_t i = 0; i < in->n_steps; i++) {
         for (; added < in->hi[i]; added++) {
@@ -332,11 +332,14 @@ static void roll_ts_of_first(const struct rollup_in *in, double *out)
 /* Transitions between neighbours: of value (changes) or downwards (resets). */
 static inline void transitions(const struct rollup_in *in, double *out, bool down)
 {
-    uint32_t *before = scratch_need(in->scratch, (in->n + 1) * sizeof *before); /* transitions up to sample k */
+    uint32_t *before = rollup_scratch_need(in->scratch, (in->n + 1) * sizeof *before); /* transitions up to sample k */
     before[0] = 0;
     for (size_t k = 1; k < in->n; k++) {
         double a = in->v[k - 1], b = in->v[k];
         bool counts = down ? b < a : b != a && !(isnan(a) && isnan(b));
+        if (down && in->start != NULL)
+            counts |= start_is_reset((struct started){in->start[k - 1], in->t[k - 1]},
+                                     (struct started){in->start[k], in->t[k]});
         before[k] = before[k - 1] + counts;
     }
     for (uint32_t i = 0; i < in->n_steps; i++) {
@@ -399,7 +402,7 @@ static size_t sorted_at(const double *v, size_t n, double x)
 /* The window is kept sorted: samples that enter and leave are found by bisection. */
 static void roll_quantile(const struct rollup_in *in, double *out)
 {
-    double *sorted = scratch_need(in->scratch, (in->n + 1) * sizeof *sorted);
+    double *sorted = rollup_scratch_need(in->scratch, (in->n + 1) * sizeof *sorted);
     size_t n = 0;
     uint32_t lo = 0, hi = 0;
     for (uint32_t i = 0; i < in->n_steps; i++) {

@@ -17,12 +17,15 @@ struct rollup_scratch {
     void *p;
     size_t bytes;
 };
+void *rollup_scratch_need(struct rollup_scratch *s, size_t bytes);
 void rollup_scratch_deinit(struct rollup_scratch *s);
 
 struct rollup_in {
     const int64_t *t;
     const double *v;
     size_t n;
+    const int64_t *start;    /* start timestamps of the samples, 0 = none; NULL: none has one */
+    bool *overlaps;          /* with start: set if a counter's sample says it started before the sample before it */
     const uint32_t *lo, *hi; /* windows, one a step */
     uint32_t n_steps;
     int64_t end, end_step;   /* the window of step i ends at end + i * end_step */
@@ -40,6 +43,8 @@ void rollup_windows(const int64_t *t, size_t n, int64_t end, int64_t end_step, i
 /* out[i]: the function's value at step i, or "no sample". */
 typedef void (*rollup_fn)(const struct rollup_in *in, double *out);
 rollup_fn rollup_function(enum rollup_code code);
+/* The variant for in->start != NULL (rollup_start.c); the same function where start timestamps change nothing. */
+rollup_fn rollup_started_function(enum rollup_code code, bool extended);
 /* last_over_time and first_over_time keep the metric name. */
 bool rollup_keeps_name(enum rollup_code code);
 
@@ -90,6 +95,45 @@ static inline double rate_factor(const struct rate_span *s, double first_value, 
     if (to_end >= threshold) to_end = average / 2;
     double factor = (sampled + to_start + to_end) / sampled;
     return per_second ? factor / ((double)(s->end - s->start) / 1000) : factor;
+}
+
+/* The factor where the counter is known to have begun at zero within the window, before its first sample. n >= 1. */
+static inline double rate_factor_begun(const struct rate_span *s, int64_t begun, bool per_second)
+{
+    double to_end = (double)(s->end - s->last) / 1000, sampled = (double)(s->last - begun) / 1000;
+    double average = s->n > 1 ? (double)(s->last - s->first) / 1000 / (double)(s->n - 1) : 0;
+    if (to_end >= average * 1.1) to_end = average / 2;
+    double factor = (sampled + to_end) / sampled;
+    return per_second ? factor / ((double)(s->end - s->start) / 1000) : factor;
+}
+
+/* ---- start timestamps: a counter was at zero then ------------------------------------------------------------ */
+
+/* A sample and when its counter started; start 0: nobody knows. */
+struct started {
+    int64_t start, t;
+};
+
+/*
+ * True if b's counter is another than a's. A start at b itself says nothing; one at a is that of deltas, which follow
+ * each other without a gap, unless a's own start is unknown: then a told where the knowledge begins.
+ */
+static inline bool start_is_reset(struct started a, struct started b)
+{
+    if (b.start == 0 || b.start >= b.t || b.start < a.t) return false;
+    return b.start > a.t || (a.start != 0 && a.start < a.t);
+}
+
+/* True if b says that it started before a, but a does not say the same. */
+static inline bool start_overlaps(struct started a, struct started b)
+{
+    return b.start != 0 && b.start < a.t && b.start != a.start;
+}
+
+/* True if a window that is open at `from` holds the start of its first sample: it counts as a sample of zero. */
+static inline bool start_is_within(struct started first, int64_t from)
+{
+    return first.start != 0 && first.start > from && first.start < first.t;
 }
 
 /* The q-quantile of n >= 1 values sorted by double_order; out of [0, 1] gives an infinity, NaN gives NaN. */

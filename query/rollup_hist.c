@@ -19,6 +19,7 @@ struct mixed {
     /* the series */
     const struct series *s;
     int64_t *ft, *ht;
+    int64_t *fs, *hs; /* start timestamps; NULL: there are none */
     double *fv;
     struct hist **hh;
     uint32_t *floats_before; /* [k]: floats among the first k samples */
@@ -61,10 +62,23 @@ static void note_reconciled(struct mixed *m, struct hist_outcome o, const char *
     if (o.reconciled) note_bounds_reconciled(m->notes->notes, m->notes->at, operation);
 }
 
+/* Histogram k is that of another counter than the one before it, as start timestamps tell. */
+static bool starts_anew(const struct mixed *m, uint32_t k)
+{
+    return m->hs && start_is_reset((struct started){m->hs[k - 1], m->ht[k - 1]}, (struct started){m->hs[k], m->ht[k]});
+}
+
+static void look_for_overlap(const struct mixed *m, uint32_t k)
+{
+    if (!m->hs) return;
+    *m->in->overlaps |=
+        start_overlaps((struct started){m->hs[k - 1], m->ht[k - 1]}, (struct started){m->hs[k], m->ht[k]});
+}
+
 /* What counts as the first histogram: nothing but its layout if a reset follows it at once. */
 static const struct hist *first_of(struct mixed *m, struct hist **h, bool counter)
 {
-    if (!counter || !hist_detect_reset(h[1], h[0], m->a)) return h[0];
+    if (!counter || !(starts_anew(m, m->h + 1) || hist_detect_reset(h[1], h[0], m->a))) return h[0];
     struct hist *empty = arena_zalloc(m->a, sizeof *empty);
     empty->schema = h[1]->schema;
     empty->custom = h[1]->custom;
@@ -91,7 +105,9 @@ static err increase_of(struct mixed *m, bool counter, struct hist **out)
     note_reconciled(m, hist_sub(sum, first, m->a), "subtraction");
     const struct hist *prev = first;
     for (uint32_t i = 1; counter && i < n; i++) {
-        if (hist_detect_reset(h[i], prev, m->a)) note_reconciled(m, hist_add(sum, prev, m->a), "addition");
+        look_for_overlap(m, m->h + i);
+        if (starts_anew(m, m->h + i) || hist_detect_reset(h[i], prev, m->a))
+            note_reconciled(m, hist_add(sum, prev, m->a), "addition");
         prev = h[i];
     }
     if (!counter && (!is_reset_hint(h[0], HIST_RESET_GAUGE) || !is_reset_hint(last, HIST_RESET_GAUGE)))
@@ -151,19 +167,58 @@ static err extended_hist_rate(struct mixed *m)
     return NULL;
 }
 
+/* The counter began within the window: nothing is to be guessed in front, and the first sample counts as a whole. */
+static err hist_rate_begun(struct mixed *m, const struct rate_span *span, struct hist *sum)
+{
+    const struct hist *first = m->hh[m->h];
+    if (!sum) {
+        sum = hist_copy(m->a, first);
+    } else {
+        struct hist_outcome o = hist_add(sum, first, m->a);
+        if (o.incompatible) return refuse_schemas(m);
+        note_reconciled(m, o, "addition");
+    }
+    hist_mul(sum, rate_factor_begun(span, m->hs[m->h], m->code == ROLLUP_RATE));
+    m->result = sum;
+    return NULL;
+}
+
 static err hist_rate(struct mixed *m)
 {
     bool counter = m->code != ROLLUP_DELTA;
     struct hist *sum = NULL;
     if (m->in->anchored || m->in->smoothed) return extended_hist_rate(m);
-    if (m->nh < 2) return NULL;
-    TRY(increase_of(m, counter, &sum));
-    if (!sum) return NULL;
     int64_t end = m->in->end + (int64_t)m->step * m->in->end_step;
     struct rate_span span = {m->ht[m->h], m->ht[m->h + m->nh - 1], m->nh, end - m->in->range, end};
+    bool begun = counter && m->hs && start_is_within((struct started){m->hs[m->h], span.first}, span.start);
+    if (m->nh < 2 && !begun) return NULL;
+    if (m->nh > 1) {
+        TRY(increase_of(m, counter, &sum));
+        if (!sum) return NULL;
+    }
+    if (begun) return hist_rate_begun(m, &span, sum);
     hist_mul(sum, rate_factor(&span, m->hh[m->h]->count, sum->count, counter, m->code == ROLLUP_RATE));
     m->result = sum;
     return NULL;
+}
+
+/* Sample k of the series, of whatever kind, is of another counter than the one before it. */
+static bool sample_starts_anew(const struct mixed *m, uint32_t k)
+{
+    const int64_t *start = m->s->start, *t = m->s->t;
+    return start && start_is_reset((struct started){start[k - 1], t[k - 1]}, (struct started){start[k], t[k]});
+}
+
+static void last_two_floats(struct mixed *m)
+{
+    uint32_t lo = m->hi - 2, hi = m->hi;
+    struct rollup_in in = *m->in;
+    in.t = m->s->t;
+    in.v = m->s->v;
+    in.lo = &lo;
+    in.hi = &hi;
+    in.n_steps = 1;
+    (in.start ? rollup_started_function(m->code, false) : rollup_function(m->code))(&in, &m->v);
 }
 
 /* irate, idelta: the last two samples, whatever they are. */
@@ -177,7 +232,7 @@ static err instant_rate(struct mixed *m)
         return NULL;
     }
     if (!x) {
-        m->v = rollup_one(m->code, m->in, m->step, m->s->t + m->hi - 2, m->s->v + m->hi - 2, 2);
+        last_two_floats(m);
         return NULL;
     }
     bool gauges = is_reset_hint(x, HIST_RESET_GAUGE) && is_reset_hint(y, HIST_RESET_GAUGE);
@@ -185,7 +240,7 @@ static err instant_rate(struct mixed *m)
     if (rate && any_gauge) note_not_counter(m->notes->notes, m->notes->at, metric_of(m));
     if (!rate && !gauges) note_not_gauge(m->notes->notes, m->notes->at, metric_of(m));
     struct hist *result = hist_copy(m->a, y);
-    if (!rate || !hist_detect_reset(y, x, m->a)) {
+    if (!rate || !(sample_starts_anew(m, m->hi - 1) || hist_detect_reset(y, x, m->a))) {
         struct hist_outcome o = hist_sub(result, x, m->a);
         if (o.incompatible) return refuse_schemas(m);
         note_reconciled(m, o, "subtraction");
@@ -220,6 +275,7 @@ static void floats_only(struct mixed *m)
     uint32_t lo = m->f, hi = m->f + m->nf;
     in.t = m->ft;
     in.v = m->fv;
+    in.start = m->fs;
     in.n = hi;
     in.lo = &lo;
     in.hi = &hi;
@@ -228,13 +284,15 @@ static void floats_only(struct mixed *m)
     in.grid.start = grid_time(&in.grid, m->step);
     for (size_t i = 0; i < ARRAY_LEN(in.param); i++)
         if (in.param[i]) in.param[i] += m->step;
-    rollup_function(m->code)(&in, &m->v);
+    bool extended = in.anchored || in.smoothed;
+    (in.start ? rollup_started_function(m->code, extended) : rollup_function(m->code))(&in, &m->v);
 }
 
 static bool differs(const struct mixed *m, uint32_t k)
 {
     struct hist *x = m->s->h[k - 1], *y = m->s->h[k];
     if (!x != !y) return true;
+    if (m->code == ROLLUP_RESETS && sample_starts_anew(m, k)) return true;
     if (x) return m->code == ROLLUP_RESETS ? hist_detect_reset(y, x, m->a) : !hist_equal(y, x);
     double a = m->s->v[k - 1], b = m->s->v[k];
     return m->code == ROLLUP_RESETS ? b < a : b != a && !(isnan(a) && isnan(b));
@@ -329,13 +387,19 @@ static void split(struct mixed *m)
     m->fv = arena_alloc(m->keep, (n + 1) * sizeof *m->fv);
     m->hh = arena_alloc(m->keep, (n + 1) * sizeof *m->hh);
     m->floats_before = arena_alloc(m->keep, (n + 1) * sizeof *m->floats_before);
+    if (m->s->start) {
+        m->fs = arena_alloc(m->keep, (n + 1) * sizeof *m->fs);
+        m->hs = arena_alloc(m->keep, (n + 1) * sizeof *m->hs);
+    }
     uint32_t floats = 0;
     for (size_t k = 0; k < n; k++) {
         m->floats_before[k] = floats;
         if (m->s->h[k]) {
             m->hh[k - floats] = m->s->h[k];
             m->ht[k - floats] = m->s->t[k];
+            if (m->hs) m->hs[k - floats] = m->s->start[k];
         } else {
+            if (m->fs) m->fs[floats] = m->s->start[k];
             m->fv[floats] = m->s->v[k];
             m->ft[floats++] = m->s->t[k];
         }

@@ -15,7 +15,8 @@ struct series {
     const double *v; /* undefined where h[i] is set */
     struct hist **h; /* NULL: floats only */
     size_t n;
-    struct row labels; /* its columns are unused: labels and drop_name */
+    const int64_t *start; /* start timestamps, 0 = none; NULL: no sample has one, or they come from a subquery */
+    struct row labels;    /* its columns are unused: labels and drop_name */
 };
 
 struct source {
