@@ -56,6 +56,52 @@ static void note_any(void *arg, str name, bool is_dir)
     *(bool *)arg = true;
 }
 
+struct removal {
+    struct db *db;
+    const char *dir;
+    err e;
+};
+
+static err remove_directory(struct db *db, const char *dir);
+
+static void remove_entry(void *arg, str name, bool is_dir)
+{
+    struct removal *r = arg;
+    char path[8192];
+    if (r->e != NULL) return;
+    int n = snprintf(path, sizeof path, "%s/%.*s", r->dir, STR_ARG(name));
+    if ((size_t)n >= sizeof path)
+        r->e = err_new(ERR_IO, "%s: a path in it is too long", r->dir);
+    else
+        r->e = is_dir ? remove_directory(r->db, path) : r->db->env->ops->unlink(r->db->env, path);
+}
+
+/* Removes a directory with all in it: a server that was started on a snapshot leaves a log there. One that is not
+ * there is fine. */
+static err remove_directory(struct db *db, const char *dir)
+{
+    struct removal r = {.db = db, .dir = dir};
+    err e = db->env->ops->dir_list(db->env, dir, remove_entry, &r);
+    KEEP_FIRST(r.e);
+    if (err_code(e) == ERR_NOT_FOUND) {
+        err_free(e);
+        return NULL;
+    }
+    TRY(e);
+    return db->env->ops->rmdir(db->env, dir);
+}
+
+/* The manifest goes first: what is left after a crash is no snapshot. */
+static err remove_snapshot(struct db *db, const char *dir)
+{
+    char path[8192];
+    snprintf(path, sizeof path, "%s/MANIFEST", dir);
+    TRY(db->env->ops->unlink(db->env, path));
+    TRY(db->env->ops->dir_sync(db->env, dir));
+    TRY(remove_directory(db, dir));
+    return db->env->ops->dir_sync(db->env, db->snapshots_dir);
+}
+
 static err take(struct db *db, const char *dir)
 {
     char parts[8192];
@@ -63,13 +109,14 @@ static err take(struct db *db, const char *dir)
     err_free(db->env->ops->dir_list(db->env, dir, note_any, &exists));
     if (exists) return err_new(ERR_INVALID, "the snapshot exists already");
     snprintf(parts, sizeof parts, "%s/parts", dir);
-    TRY(db->env->ops->mkdir(db->env, parts));
     struct view *v = db_view(db);
-    err e = link_parts(db, v, dir);
-    if (e == NULL) e = write_manifest(db, v, dir);
+    err e = db->env->ops->mkdir(db->env, parts);
+    if (e == NULL) e = link_parts(db, v, dir);
+    if (e == NULL) e = write_manifest(db, v, dir); /* last: with it the snapshot is complete */
+    if (e == NULL) e = db->env->ops->dir_sync(db->env, db->snapshots_dir);
+    if (e != NULL) err_free(remove_snapshot(db, dir));
     view_unref(v);
-    TRY(e);
-    return db->env->ops->dir_sync(db->env, db->snapshots_dir);
+    return e;
 }
 
 err storage_snapshot(struct db *db, const char *name, char **out)
@@ -90,52 +137,37 @@ err storage_snapshot(struct db *db, const char *name, char **out)
 }
 
 struct each_snapshot {
+    struct db *db;
     storage_snapshot_fn fn;
     void *arg;
 };
 
-static void pass_directory(void *arg, str name, bool is_dir)
+static void note_manifest(void *arg, str name, bool is_dir)
+{
+    if (!is_dir && str_eq(name, STR("MANIFEST"))) *(bool *)arg = true;
+}
+
+/* Directories without a manifest are left from attempts that a crash cut short. */
+static void pass_complete(void *arg, str name, bool is_dir)
 {
     struct each_snapshot *each = arg;
-    if (is_dir) each->fn(each->arg, name);
+    struct env *env = each->db->env;
+    char dir[8192];
+    bool complete = false;
+    if (!is_dir) return;
+    snprintf(dir, sizeof dir, "%s/%.*s", each->db->snapshots_dir, STR_ARG(name));
+    err_free(env->ops->dir_list(env, dir, note_manifest, &complete));
+    if (complete) each->fn(each->arg, name);
 }
 
 err storage_snapshot_list(struct db *db, storage_snapshot_fn fn, void *arg)
 {
-    return db->env->ops->dir_list(db->env, db->snapshots_dir, pass_directory, &(struct each_snapshot){fn, arg});
-}
-
-struct removal {
-    struct db *db;
-    const char *dir;
-    err e;
-};
-
-static void remove_entry(void *arg, str name, bool is_dir)
-{
-    struct removal *r = arg;
-    char path[8192];
-    if (is_dir || r->e != NULL) return;
-    snprintf(path, sizeof path, "%s/%.*s", r->dir, STR_ARG(name));
-    r->e = r->db->env->ops->unlink(r->db->env, path);
-}
-
-/* Removes the files of a directory, then the directory. */
-static err remove_directory(struct db *db, const char *dir)
-{
-    struct removal r = {.db = db, .dir = dir};
-    err e = db->env->ops->dir_list(db->env, dir, remove_entry, &r);
-    if (e != NULL) {
-        err_free(r.e);
-        return e;
-    }
-    TRY(r.e);
-    return db->env->ops->rmdir(db->env, dir);
+    return db->env->ops->dir_list(db->env, db->snapshots_dir, pass_complete, &(struct each_snapshot){db, fn, arg});
 }
 
 err storage_snapshot_delete(struct db *db, str name)
 {
-    char dir[4096], parts[8192];
+    char dir[4096];
     if (!name_is_safe(name)) return err_new(ERR_INVALID, "not a snapshot name: letters, digits, '-', '_', '.'");
     snprintf(dir, sizeof dir, "%s/%.*s", db->snapshots_dir, STR_ARG(name));
     bool exists = false;
@@ -144,8 +176,5 @@ err storage_snapshot_delete(struct db *db, str name)
         err_free(e);
         return err_new(ERR_NOT_FOUND, "there is no snapshot %.*s", STR_ARG(name));
     }
-    snprintf(parts, sizeof parts, "%s/parts", dir);
-    TRY(remove_directory(db, parts));
-    TRY(remove_directory(db, dir));
-    return db->env->ops->dir_sync(db->env, db->snapshots_dir);
+    return remove_snapshot(db, dir);
 }
