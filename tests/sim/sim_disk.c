@@ -567,8 +567,12 @@ int sim_disk_list(struct sim_disk *d, const char *path, sim_name_fn fn, void *ar
     struct sim_node *dir = sim_disk_find(d, path);
     if (dir == NULL) return ENOENT;
     if (!dir->is_dir) return ENOTDIR;
-    for (size_t i = 0; i < dir->names.n; i++)
-        fn(arg, str_of(dir->names.v[i].name), dir->names.v[i].node->is_dir);
+    struct entries now = {0}; /* the callback may change the directory */
+    entries_copy(d, &now, &dir->names);
+    for (size_t i = 0; i < now.n; i++)
+        fn(arg, str_of(now.v[i].name), now.v[i].node->is_dir);
+    entries_clear(d, &now);
+    mem_free(now.v);
     return 0;
 }
 

@@ -43,7 +43,7 @@ static void draw_weights(struct rng *r, struct sim_plan *p)
 {
     static const unsigned usual[OP_COUNT] = {
         [OP_APPEND] = 40,  [OP_WAIT] = 15,  [OP_TICK] = 10,  [OP_FLUSH] = 3,   [OP_MERGE] = 2,  [OP_DELETE] = 4,
-        [OP_SNAPSHOT] = 1, [OP_REOPEN] = 2, [OP_KILL] = 2,   [OP_CRASH] = 4,   [OP_FAULT] = 3,  [OP_FULL] = 1,
+        [OP_SNAPSHOT] = 2, [OP_REOPEN] = 2, [OP_KILL] = 2,   [OP_CRASH] = 4,   [OP_FAULT] = 5,  [OP_FULL] = 1,
         [OP_RECOVER] = 4,  [OP_READ] = 6,   [OP_VERIFY] = 1, [OP_ADVANCE] = 3, [OP_LABELS] = 2,
     };
     for (size_t i = 0; i < OP_COUNT; i++) {

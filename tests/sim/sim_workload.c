@@ -221,26 +221,61 @@ static bool do_delete(struct sim_world *w)
     return sim_expect(w, e, "delete");
 }
 
-static char *snapshot_path(const char *name)
+static char *snapshot_path(str name)
 {
     char path[256];
-    snprintf(path, sizeof path, SIM_PATH "/snapshots/%s", name);
+    snprintf(path, sizeof path, SIM_PATH "/snapshots/%.*s", STR_ARG(name));
     return mem_dup_str(str_of(path));
+}
+
+static void note_snapshot(void *arg, str name)
+{
+    struct sim_world *w = arg;
+    char *path = snapshot_path(name);
+    w->snapshot_listed |= w->snapshot != NULL && strcmp(path, w->snapshot) == 0;
+    mem_free(path);
+}
+
+/* The newest snapshot is in the list, or not, as it should be. */
+static bool check_snapshot_list(struct sim_world *w, bool listed)
+{
+    w->snapshot_listed = false;
+    err e = storage_snapshot_list(w->db, note_snapshot, w);
+    if (e != NULL || w->faults) return sim_expect(w, e, "listing snapshots");
+    return w->snapshot_listed == listed ||
+           sim_fail(w, "snapshot %s is %s the list", w->snapshot, listed ? "missing in" : "still in");
+}
+
+static void forget_snapshot(struct sim_world *w)
+{
+    mem_free(w->snapshot);
+    sim_model_destroy(w->snapshot_model);
+    w->snapshot = NULL;
+    w->snapshot_model = NULL;
+}
+
+static bool do_snapshot_delete(struct sim_world *w)
+{
+    err e = storage_snapshot_delete(w->db, str_of(strrchr(w->snapshot, '/') + 1));
+    bool gone = e == NULL;
+    bool ok = sim_expect(w, e, "deleting a snapshot") && (!gone || check_snapshot_list(w, false));
+    forget_snapshot(w);
+    return ok;
 }
 
 static bool do_snapshot(struct sim_world *w)
 {
     char *name = NULL;
+    if (w->snapshot != NULL && rng_chance(&w->rng, 0.3)) return do_snapshot_delete(w);
     err e = storage_snapshot(w->db, NULL, &name);
     if (e != NULL) return sim_expect(w, e, "snapshot");
-    mem_free(w->snapshot);
-    sim_model_destroy(w->snapshot_model);
-    w->snapshot = snapshot_path(name);
+    forget_snapshot(w);
+    w->snapshot = snapshot_path(str_of(name));
     mem_free(name);
     w->snapshot_model = sim_model_clone(w->model);
     sim_model_settle(w->snapshot_model, UINT64_MAX);
     w->report->snapshots++;
-    return check_snapshot(w);
+    return check_snapshot_list(w, true) && check_snapshot(w);
 }
 
 static bool do_fault(struct sim_world *w)

@@ -68,6 +68,7 @@ struct sim_world {
     uint64_t last_seq;                /* newest number the engine gave out */
     uint64_t settled_seq, failed_seq; /* newest settled, newest failed */
     char *snapshot;                   /* path of the newest snapshot, NULL if none */
+    bool snapshot_listed;             /* seen in the list just asked for */
     struct sim_model *snapshot_model; /* what it must hold */
     unsigned step;
     struct sim_report *report;
