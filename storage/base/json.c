@@ -192,7 +192,9 @@ void json_sample_value(struct json *j, double v)
     char *to = (char *)buf_reserve(j->out, NUM_DOUBLE_MAX + 2);
     if (!to) return;
     to[0] = '"';
-    size_t n = num_format_double(v, to + 1);
+    /* The API's JSON turns to exponents where JavaScript does; label values and texts do not. */
+    bool exponent = v != 0 && isfinite(v) && (fabs(v) < 1e-6 || fabs(v) >= 1e21);
+    size_t n = exponent ? num_format_double_short(v, to + 1) : num_format_double(v, to + 1);
     to[n + 1] = '"';
     j->out->n += n + 2;
 }

@@ -35,7 +35,7 @@ void json_u64(struct json *j, uint64_t v);
 void json_double(struct json *j, double v); /* shortest digits; NaN and Inf become strings */
 void json_bool(struct json *j, bool v);
 void json_null(struct json *j);
-void json_sample_value(struct json *j, double v); /* "0.5": a double as a string, as Prometheus does */
+void json_sample_value(struct json *j, double v); /* "0.5", "1e-07": a double as a string, as Prometheus does */
 void json_ms(struct json *j, int64_t ms);         /* 1700000000.123: seconds, as Prometheus does */
 void json_raw(struct json *j, str s);             /* one ready-made value */
 

@@ -98,10 +98,15 @@ static void test_numbers(void **state)
     json_double(&j, NAN);
     json_sample_value(&j, 1.5);
     json_sample_value(&j, -INFINITY);
+    json_sample_value(&j, 1e21);
+    json_sample_value(&j, -9e20);
+    json_sample_value(&j, 1.5e-7);
+    json_sample_value(&j, 0.000001);
     json_ms(&j, 1700000000123);
     json_ms(&j, 1700000000000);
     json_array_end(&j);
-    expect("[18446744073709551615,-9223372036854775808,0.1,1e+300,\"NaN\",\"1.5\",\"-Inf\",1700000000.123,1700000000]");
+    expect("[18446744073709551615,-9223372036854775808,0.1,1e+300,\"NaN\",\"1.5\",\"-Inf\",\"1e+21\","
+           "\"-900000000000000000000\",\"1.5e-07\",\"0.000001\",1700000000.123,1700000000]");
 }
 
 static void test_cap_is_the_bufs(void **state)
