@@ -102,5 +102,5 @@ err op_absent_over_open(struct exec *x, const struct plan_node *node, struct op 
 {
     struct op_absent *o = op_new(x, node, sizeof *o, absent_next, NULL);
     *out = &o->op;
-    return source_open(x, plan_samples_of(node), &o->source);
+    return source_open(x, plan_samples_of(node), false, &o->source);
 }

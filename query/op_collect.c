@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "query/quantile.h"
 #include "query/rollup.h"
 #include "storage/base/alloc.h"
 #include "storage/base/num.h"
@@ -80,8 +81,7 @@ static void quantile_group(struct op_quantile *o, const struct value_group *g)
         size_t n = 0;
         for (size_t k = 0; k < g->n; k++)
             if (!is_stale_nan(g->columns[k][i])) values[n++] = g->columns[k][i];
-        qsort(values, n, sizeof *values, double_order);
-        o->v[i] = n ? quantile_of_sorted(o->q[i], values, n) : no_sample();
+        o->v[i] = n ? quantile_select(o->q[i], values, n) : no_sample();
     }
     mem_free(values);
 }

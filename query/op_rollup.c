@@ -3,8 +3,8 @@
  *
  * For each series: the window of every step as two indexes (taken over from the series before if that
  * had the same timestamps, as series of one scrape target do), then the function's kernel (rollup.c).
- * Series with histograms go window by window (rollup_hist.c). Reading whole blocks instead of samples
- * for long windows is op_runs.c, which is tried first.
+ * Series with histograms go window by window (rollup_hist.c). A single long window may come as a
+ * digest, for which storage decoded next to nothing (runs.c).
  */
 #include "query/rollup_hist.h"
 
@@ -124,23 +124,31 @@ static err check_factors(struct op_rollup *o)
     return NULL;
 }
 
+/* All steps of a series. */
+static err roll(struct op_rollup *o, struct series *s)
+{
+    if (s->digest) { /* then there is one step */
+        o->v[0] = digest_value(s->digest, o->code, o->in.end - o->in.range, o->in.end);
+        return NULL;
+    }
+    find_windows(o, s);
+    o->in.t = s->t;
+    o->in.v = s->v;
+    o->in.n = s->n;
+    o->in.start = s->start;
+    o->overlaps = false;
+    if (s->h) return roll_mixed(o, s);
+    (s->start ? o->started_fn : o->fn)(&o->in, o->v);
+    return o->overlaps ? note_overlap(o, &s->labels) : NULL;
+}
+
 static err rollup_next(struct op *op, struct row *row, bool *more)
 {
     struct op_rollup *o = (struct op_rollup *)op;
     struct series s;
     TRY(o->source->next(o->source, &s, more));
     if (!*more) return NULL;
-    find_windows(o, &s);
-    o->in.t = s.t;
-    o->in.v = s.v;
-    o->in.n = s.n;
-    o->in.start = s.start;
-    o->overlaps = false;
-    if (s.h)
-        TRY(roll_mixed(o, &s));
-    else
-        (s.start ? o->started_fn : o->fn)(&o->in, o->v);
-    if (o->overlaps) TRY(note_overlap(o, &s.labels));
+    TRY(roll(o, &s));
     if (o->code == ROLLUP_RATE || o->code == ROLLUP_INCREASE) TRY(check_counter(o, &s.labels));
     if (o->code == ROLLUP_QUANTILE) check_quantiles(o);
     if (o->code == ROLLUP_DOUBLE_EXPONENTIAL) TRY(check_factors(o));
@@ -178,5 +186,5 @@ err op_rollup_open(struct exec *x, const struct plan_node *node, struct op **out
         o->in.param[i - 1] = column;
     }
     TRY(exec_columns(x, 1, o->op.n, &o->v));
-    return source_open(x, plan_samples_of(node), &o->source);
+    return source_open(x, plan_samples_of(node), digest_serves(o->code), &o->source);
 }

@@ -6,6 +6,7 @@
  * means the series has ended. In a range, stale markers are as if they were not there.
  * Labels are left to the reader until someone asks. One thread an operator.
  */
+#include "query/runs.h"
 #include "query/source.h"
 
 struct walk {
@@ -213,11 +214,15 @@ struct select_source {
     struct op op;
     struct source source;
     struct walk walk;
+    bool digests; /* one long window: try to sum it up without its samples */
+    struct runs runs;
 };
 
 static void source_close(struct op *op)
 {
-    reader_destroy(((struct select_source *)op)->walk.reader);
+    struct select_source *o = (struct select_source *)op;
+    reader_destroy(o->walk.reader);
+    runs_deinit(&o->runs);
 }
 
 static size_t count_stale(const double *v, size_t n)
@@ -249,13 +254,37 @@ static void drop_stale(struct series *s, struct arena *a)
     s->n = n;
 }
 
+/* The next series as a digest; *found false if there is none, or if its samples are needed. */
+static err next_digest(struct select_source *o, struct series *out, bool *found)
+{
+    const struct plan_window *w = &o->op.node->window;
+    struct walk *walk = &o->walk;
+    for (; walk->at < walk->n; walk->at++) {
+        TRY(runs_digest(&o->runs, walk->reader, walk->at, w->select_min, w->select_max, found));
+        if (!*found) return NULL;
+        TRY(budget_tick(o->op.x->budget, 0));
+        if (o->runs.digest.n == 0) continue;
+        arena_reset(&o->op.scratch);
+        o->op.x->series++;
+        *out = (struct series){.digest = &o->runs.digest};
+        out->labels = (struct row){.reader = walk->reader, .series = walk->at++, .arena = &o->op.scratch};
+        return NULL;
+    }
+    *found = false;
+    return NULL;
+}
+
 static err select_source_next(struct source *source, struct series *out, bool *more)
 {
     struct select_source *o = (struct select_source *)source->op;
     struct samples s;
     do {
+        *more = false;
+        if (o->digests) TRY(next_digest(o, out, more));
+        if (*more) return NULL;
         TRY(walk_next(&o->op, &o->walk, &s, &out->labels, more));
         if (!*more) return NULL;
+        out->digest = NULL;
         out->t = s.t;
         out->v = s.v;
         out->n = s.n;
@@ -267,15 +296,18 @@ static err select_source_next(struct source *source, struct series *out, bool *m
     return NULL;
 }
 
-err source_select_open(struct exec *x, const struct plan_node *samples, struct source **out)
+err source_select_open(struct exec *x, const struct plan_node *samples, bool digests, struct source **out)
 {
     struct select_source *o = op_new(x, samples, sizeof *o, NULL, source_close);
+    const struct plan_window *w = &samples->window;
+    o->digests = digests && samples->grid.n == 1 && w->range >= RUNS_RANGE_MIN_MS && !w->anchored && !w->smoothed;
+    o->runs.budget = x->budget;
     o->source = (struct source){select_source_next, &o->op};
     *out = &o->source;
     return walk_open(x, samples, &o->walk);
 }
 
-err source_open(struct exec *x, const struct plan_node *samples, struct source **out)
+err source_open(struct exec *x, const struct plan_node *samples, bool digests, struct source **out)
 {
-    return samples->window.inner ? source_subquery_open(x, samples, out) : source_select_open(x, samples, out);
+    return samples->window.inner ? source_subquery_open(x, samples, out) : source_select_open(x, samples, digests, out);
 }

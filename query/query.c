@@ -124,7 +124,7 @@ static err put_result(struct run *r, struct buf *out, bool *truncated)
     }
     if (root->kind == PLAN_SAMPLES) {
         struct source *s;
-        TRY(source_open(&r->exec, root, &s));
+        TRY(source_open(&r->exec, root, false, &s));
         return result_samples(s, limit, out, truncated);
     }
     if (root->type == TYPE_SCALAR && r->rq->step_ms == 0) {

@@ -216,19 +216,23 @@ static const struct wide *prefix_sums(const struct rollup_in *in)
     return prefix;
 }
 
-static uint32_t longest_window(const struct rollup_in *in)
+/* True if summing all windows one by one costs no more than prefix sums over all samples do. */
+static bool direct_is_cheap(const struct rollup_in *in)
 {
-    uint32_t longest = 0;
-    for (uint32_t i = 0; i < in->n_steps; i++)
-        if (in->hi[i] - in->lo[i] > longest) longest = in->hi[i] - in->lo[i];
-    return longest;
+    uint64_t longest = 0, total = 0;
+    for (uint32_t i = 0; i < in->n_steps; i++) {
+        uint32_t n = in->hi[i] - in->lo[i];
+        if (n > longest) longest = n;
+        total += n;
+    }
+    return longest <= SUM_DIRECT_MAX || total <= 2 * (uint64_t)in->n;
 }
 
 /* Sum or average of each window. */
 static inline void sums(const struct rollup_in *in, double *out, enum rollup_code code)
 {
     double none = no_sample();
-    const struct wide *prefix = longest_window(in) > SUM_DIRECT_MAX ? prefix_sums(in) : NULL;
+    const struct wide *prefix = direct_is_cheap(in) ? NULL : prefix_sums(in);
     for (uint32_t i = 0; i < in->n_steps; i++) {
         uint32_t lo = in->lo[i], hi = in->hi[i];
         if (lo == hi) {
@@ -365,6 +369,25 @@ static void roll_resets(const struct rollup_in *in, double *out)
     transitions(in, out, true);
 }
 
+/* ---- window by window ---------------------------------------------------------------------------------------- */
+
+/* Fewest floats that give a value. */
+static uint32_t least_samples(enum rollup_code code)
+{
+    bool two = code == ROLLUP_DERIV || code == ROLLUP_PREDICT_LINEAR || code == ROLLUP_IRATE || code == ROLLUP_IDELTA ||
+               code == ROLLUP_DOUBLE_EXPONENTIAL;
+    return two ? 2 : 1;
+}
+
+static inline void each(const struct rollup_in *in, double *out, enum rollup_code code)
+{
+    uint32_t least = least_samples(code);
+    for (uint32_t i = 0; i < in->n_steps; i++) {
+        uint32_t lo = in->lo[i], n = in->hi[i] - lo;
+        out[i] = n < least ? no_sample() : rollup_one(code, in, i, in->t + lo, in->v + lo, n);
+    }
+}
+
 /* ---- quantiles ---------------------------------------------------------------------------------------------- */
 
 int double_order(const void *a, const void *b)
@@ -402,6 +425,10 @@ static size_t sorted_at(const double *v, size_t n, double x)
 /* The window is kept sorted: samples that enter and leave are found by bisection. */
 static void roll_quantile(const struct rollup_in *in, double *out)
 {
+    if (in->n_steps == 1) {
+        each(in, out, ROLLUP_QUANTILE);
+        return;
+    }
     double *sorted = rollup_scratch_need(in->scratch, (in->n + 1) * sizeof *sorted);
     size_t n = 0;
     uint32_t lo = 0, hi = 0;
@@ -419,24 +446,8 @@ static void roll_quantile(const struct rollup_in *in, double *out)
     }
 }
 
-/* ---- the rest, window by window ------------------------------------------------------------------------------- */
-
-/* Fewest floats that give a value. */
-static uint32_t least_samples(enum rollup_code code)
-{
-    bool two = code == ROLLUP_DERIV || code == ROLLUP_PREDICT_LINEAR || code == ROLLUP_IRATE || code == ROLLUP_IDELTA ||
-               code == ROLLUP_DOUBLE_EXPONENTIAL;
-    return two ? 2 : 1;
-}
-
-static inline void each(const struct rollup_in *in, double *out, enum rollup_code code)
-{
-    uint32_t least = least_samples(code);
-    for (uint32_t i = 0; i < in->n_steps; i++) {
-        uint32_t lo = in->lo[i], n = in->hi[i] - lo;
-        out[i] = n < least ? no_sample() : rollup_one(code, in, i, in->t + lo, in->v + lo, n);
-    }
-}
+/* ---- functions that go window by window
+ * ------------------------------------------------------------------------------- */
 
 static void roll_deriv(const struct rollup_in *in, double *out)
 {

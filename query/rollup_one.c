@@ -8,8 +8,8 @@
 #include "query/rollup.h"
 
 #include <math.h>
-#include <stdlib.h>
 
+#include "query/quantile.h"
 #include "storage/base/alloc.h"
 
 static double sum_of(const double *v, size_t n)
@@ -117,10 +117,9 @@ static double smooth_of(const double *v, size_t n, double smoothing, double tren
 
 static double quantile_of(double q, const double *v, size_t n)
 {
-    double *sorted = mem_dup(v, n * sizeof *v);
-    qsort(sorted, n, sizeof *sorted, double_order);
-    double result = quantile_of_sorted(q, sorted, n);
-    mem_free(sorted);
+    double *values = mem_dup(v, n * sizeof *v);
+    double result = quantile_select(q, values, n);
+    mem_free(values);
     return result;
 }
 

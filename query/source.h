@@ -7,6 +7,7 @@
 #ifndef VARVE_QUERY_SOURCE_H
 #define VARVE_QUERY_SOURCE_H
 
+#include "query/digest.h"
 #include "query/exec.h"
 
 /* Samples of one series, increasing in time. */
@@ -15,8 +16,9 @@ struct series {
     const double *v; /* undefined where h[i] is set */
     struct hist **h; /* NULL: floats only */
     size_t n;
-    const int64_t *start; /* start timestamps, 0 = none; NULL: no sample has one, or they come from a subquery */
-    struct row labels;    /* its columns are unused: labels and drop_name */
+    const int64_t *start;        /* start timestamps, 0 = none; NULL: no sample has one, or they come from a subquery */
+    const struct digest *digest; /* set instead of all above: the only window, summed up */
+    struct row labels;           /* its columns are unused: labels and drop_name */
 };
 
 struct source {
@@ -24,10 +26,10 @@ struct source {
     struct op *op; /* whose scratch and life it shares */
 };
 
-/* Of a PLAN_SAMPLES node. */
-err source_open(struct exec *x, const struct plan_node *samples, struct source **out)
+/* Of a PLAN_SAMPLES node. digests: the consumer takes a digest where one is cheaper than the samples. */
+err source_open(struct exec *x, const struct plan_node *samples, bool digests, struct source **out)
     __attribute__((warn_unused_result));
-err source_select_open(struct exec *x, const struct plan_node *samples, struct source **out)
+err source_select_open(struct exec *x, const struct plan_node *samples, bool digests, struct source **out)
     __attribute__((warn_unused_result));
 err source_subquery_open(struct exec *x, const struct plan_node *samples, struct source **out)
     __attribute__((warn_unused_result));
