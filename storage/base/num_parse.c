@@ -242,7 +242,7 @@ bool num_parse_double(str s, double *v)
         return true;
     }
     bool hex = body.n > 2 && body.p[0] == '0' && (body.p[1] | 0x20) == 'x';
-    double magnitude;
+    double magnitude = 0;
     if (!(hex ? parse_hex((str){body.p + 2, body.n - 2}, &magnitude) : parse_decimal(body, &magnitude))) return false;
     *v = negative ? -magnitude : magnitude;
     return true;
