@@ -68,8 +68,8 @@ static inline err query_db_labels(void *arg, uint32_t i, struct arena *a, struct
     return NULL;
 }
 
-static inline void query_db_append(struct query_db *q, const char *series, const int64_t *t, const double *v,
-                                   const str *hist, uint32_t n)
+static inline void query_db_append_started(struct query_db *q, const char *series, const int64_t *t, const double *v,
+                                           const str *hist, const int64_t *start, uint32_t n)
 {
     struct arena a = {0};
     struct query_db_series s;
@@ -83,6 +83,7 @@ static inline void query_db_append(struct query_db *q, const char *series, const
                       .t = t,
                       .v = v,
                       .hist = hist,
+                      .start = start,
                       .n_samples = n,
                       .resolve = query_db_labels,
                       .resolve_arg = &s};
@@ -92,6 +93,12 @@ static inline void query_db_append(struct query_db *q, const char *series, const
     for (uint32_t k = 0; k < s.n; k++)
         matcher_deinit(&s.m[k]);
     arena_deinit(&a);
+}
+
+static inline void query_db_append(struct query_db *q, const char *series, const int64_t *t, const double *v,
+                                   const str *hist, uint32_t n)
+{
+    query_db_append_started(q, series, t, v, hist, NULL, n);
 }
 
 /* values: "1 _ 2 stale 0+10x3" (0 10 20 30), one a step of step_ms from 0 on. */
