@@ -159,6 +159,7 @@ bool admit_flush(struct admit *a)
     a->failure = storage_append(a->db, &batch, &result);
     if (a->failure == NULL) {
         a->accepted += result.accepted;
+        a->accepted_hists += result.accepted_hists;
         if (result.seq) a->seq = result.seq;
         count_refusals(a, &result);
     }

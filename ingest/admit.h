@@ -42,10 +42,11 @@ struct admit {
     struct rows *rows;
     struct arena *arena; /* the request's */
     admit_parse_fn parse;
-    struct labels extra;        /* extra_label arguments: added to every series */
-    struct hash128 tag;         /* of protocol and extra labels, mixed into every alias */
-    const struct hash_key *key; /* of aliases */
-    uint64_t accepted, rejected[REJECT_N];
+    struct labels extra;                   /* extra_label arguments: added to every series */
+    struct hash128 tag;                    /* of protocol and extra labels, mixed into every alias */
+    const struct hash_key *key;            /* of aliases */
+    uint64_t accepted, rejected[REJECT_N]; /* samples, histograms among them */
+    uint64_t accepted_hists;
     struct admit_error errors[ADMIT_ERRORS_SHOWN]; /* the first ones; texts in the arena */
     uint32_t n_errors;
     uint64_t seq; /* of the newest batch written */

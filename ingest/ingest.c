@@ -19,6 +19,7 @@
 #include "ingest/inflate.h"
 #include "ingest/jsonl.h"
 #include "ingest/remote_write.h"
+#include "ingest/remote_write2.h"
 #include "ingest/text.h"
 #include "storage/base/alloc.h"
 #include "storage/base/json.h"
@@ -109,23 +110,37 @@ static str unquoted(str s)
     return s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"' ? (str){s.p + 1, s.n - 2} : s;
 }
 
-/* Absent or application/x-protobuf, whose proto parameter, if any, names the message that we take. */
-static err check_remote_write_type(str content_type)
+/* Absent or application/x-protobuf, whose proto parameter, if any, names one of the messages that we take. */
+static err remote_write_version(str content_type, int *version)
 {
     str rest = content_type;
     str type = take_part(&rest, ';');
     bool good = type.n == 0 || equals(type, "application/x-protobuf");
+    *version = 1;
     while (rest.n > 0) {
         str value = take_part(&rest, ';');
         str name = take_part(&value, '=');
-        if (equals(name, "proto") && !str_eq(unquoted(text_trim(value)), STR("prometheus.WriteRequest"))) good = false;
+        if (!equals(name, "proto")) continue;
+        str proto = unquoted(text_trim(value));
+        *version = str_eq(proto, STR("io.prometheus.write.v2.Request")) ? 2 : 1;
+        if (*version == 1 && !str_eq(proto, STR("prometheus.WriteRequest"))) good = false;
     }
     if (good) return NULL;
     content_type = text_shown(content_type);
     return err_new(ERR_UNSUPPORTED,
-                   "Content-Type \"%.*s\" is not accepted here; send remote write 1.0: application/x-protobuf "
-                   "(proto=prometheus.WriteRequest) with Content-Encoding snappy or zstd",
+                   "Content-Type \"%.*s\" is not accepted here; send remote write as application/x-protobuf with proto="
+                   "prometheus.WriteRequest or proto=io.prometheus.write.v2.Request, Content-Encoding snappy or zstd",
                    STR_ARG(content_type));
+}
+
+/* Remote write knows these encodings only; others are refused so that the sender falls back. */
+static err check_remote_write_encoding(str encoding)
+{
+    if (encoding.n == 0 || equals(encoding, "snappy") || equals(encoding, "zstd") || equals(encoding, "identity"))
+        return NULL;
+    encoding = text_shown(encoding);
+    return err_new(ERR_UNSUPPORTED, "Content-Encoding \"%.*s\" is not accepted for remote write; send snappy or zstd",
+                   STR_ARG(encoding));
 }
 
 static bool is_open_metrics(str content_type)
@@ -175,7 +190,8 @@ static err expand(struct ingest_scratch *s, struct protocol *p, const struct ing
     return NULL;
 }
 
-static err decode(struct admit *a, struct ingest_scratch *s, const struct ingest_request *rq)
+static err decode(struct admit *a, struct ingest_scratch *s, const struct ingest_request *rq,
+                  struct ingest_reply *reply)
 {
     static const admit_parse_fn parsers[FORMATS] = {
         [INGEST_REMOTE_WRITE] = remote_write_labels,
@@ -184,15 +200,23 @@ static err decode(struct admit *a, struct ingest_scratch *s, const struct ingest
     };
     struct expfmt_options options = {.open_metrics = is_open_metrics(rq->content_type)};
     str raw = {0};
-    if (rq->format == INGEST_REMOTE_WRITE) TRY(check_remote_write_type(rq->content_type));
+    int version = 1;
+    if (rq->format == INGEST_REMOTE_WRITE) {
+        TRY(remote_write_version(rq->content_type, &version));
+        TRY(check_remote_write_encoding(rq->content_encoding));
+        reply->written_counts = version == 2;
+    }
     TRY(read_extra_labels(a, rq));
     TRY(read_default_time(rq, &options.now));
     TRY(expand(s, a->protocol, rq, &raw));
-    a->parse = parsers[rq->format];
+    a->parse = version == 2 ? remote_write2_labels : parsers[rq->format];
     admit_init_tag(a);
     switch (rq->format) {
     case INGEST_REMOTE_WRITE:
-        remote_write_decode(a, raw);
+        if (version == 2)
+            remote_write2_decode(a, raw);
+        else
+            remote_write_decode(a, raw);
         break;
     case INGEST_EXPOSITION:
         expfmt_decode(a, raw, &options);
@@ -286,9 +310,12 @@ void ingest_handle(struct ingest *in, struct ingest_scratch *s, const struct ing
     struct protocol *p = &in->protocols[rq->format];
     struct admit a = {
         .db = in->db, .protocol = p, .rows = &s->rows, .arena = &s->arena, .key = storage_hash_key(in->db)};
-    err e = decode(&a, s, rq);
+    *reply = (struct ingest_reply){.status = 204};
+    err e = decode(&a, s, rq, reply);
     if (e) a.failure = e;
-    *reply = (struct ingest_reply){.status = 204, .seq = a.seq};
+    reply->seq = a.seq;
+    reply->samples_written = a.accepted - a.accepted_hists;
+    reply->histograms_written = a.accepted_hists;
     if (a.failure)
         reply->status = status_of(err_code(a.failure));
     else if (a.n_errors > 0 || admit_rejected(&a) > 0)

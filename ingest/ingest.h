@@ -25,7 +25,7 @@ struct ingest_scratch *ingest_scratch_create(struct ingest *in);
 void ingest_scratch_destroy(struct ingest_scratch *s);
 
 enum ingest_format {
-    INGEST_REMOTE_WRITE, /* 1.0; content type decides, 2.0 answers 415 until it exists */
+    INGEST_REMOTE_WRITE, /* 1.0 or 2.0: the content type decides */
     INGEST_EXPOSITION,   /* Prometheus text */
     INGEST_JSON_LINES,   /* {"metric":{...},"values":[...],"timestamps":[ms...]} a line */
 };
@@ -40,10 +40,12 @@ struct ingest_request {
 };
 
 struct ingest_reply {
-    int status;       /* 204, 400, 413, 415, 503, ... */
-    uint64_t seq;     /* wait for it before answering; 0 = answer at once */
-    bool retry_after; /* send Retry-After: 5 */
-    struct buf body;  /* JSON (errors, partial acceptance); empty for 204; the caller's */
+    int status;          /* 204, 400, 413, 415, 503, ... */
+    uint64_t seq;        /* wait for it before answering; 0 = answer at once */
+    bool retry_after;    /* send Retry-After: 5 */
+    bool written_counts; /* remote write 2.0: the three X-Prometheus-Remote-Write-...-Written headers belong to it */
+    uint64_t samples_written, histograms_written, exemplars_written;
+    struct buf body; /* JSON (errors, partial acceptance); empty for 204; the caller's */
 };
 
 /* Never fails itself: what went wrong is in the reply. */

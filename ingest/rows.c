@@ -18,6 +18,7 @@ void rows_deinit(struct rows *r)
     mem_free(r->t);
     mem_free(r->v);
     mem_free(r->hist);
+    mem_free(r->start);
     arena_deinit(&r->arena);
     *r = (struct rows){0};
 }
@@ -26,7 +27,7 @@ void rows_clear(struct rows *r)
 {
     r->n_series = 0;
     r->n_samples = 0;
-    r->has_hist = false;
+    r->has_hist = r->has_start = false;
     arena_reset(&r->arena);
 }
 
@@ -42,6 +43,8 @@ bool rows_room(struct rows *r, size_t n)
     }
     if (__builtin_expect(r->has_hist && need > r->cap_hist, 0))
         r->hist = mem_grow(r->hist, &r->cap_hist, need, sizeof r->hist[0]);
+    if (__builtin_expect(r->has_start && need > r->cap_start, 0))
+        r->start = mem_grow(r->start, &r->cap_start, need, sizeof r->start[0]);
     return true;
 }
 
@@ -69,6 +72,17 @@ void rows_hist(struct rows *r, int64_t t, double sum, str blob)
     r->hist[at] = (str){arena_dup(&r->arena, blob.p, blob.n), blob.n};
 }
 
+void rows_start(struct rows *r, int64_t start)
+{
+    if (start == 0) return;
+    if (!r->has_start) { /* the first of the batch: those before it have none */
+        r->start = mem_grow(r->start, &r->cap_start, r->cap_samples, sizeof r->start[0]);
+        memset(r->start, 0, r->n_samples * sizeof r->start[0]);
+        r->has_start = true;
+    }
+    r->start[r->n_samples - 1] = start;
+}
+
 struct batch rows_batch(const struct rows *r)
 {
     return (struct batch){
@@ -77,6 +91,7 @@ struct batch rows_batch(const struct rows *r)
         .t = r->t,
         .v = r->v,
         .hist = r->has_hist ? r->hist : NULL,
+        .start = r->has_start ? r->start : NULL,
         .n_samples = r->n_samples,
     };
 }

@@ -15,10 +15,11 @@ struct rows {
     int64_t *t;
     double *v;
     str *hist;          /* histogram blobs, in the arena; only valid if has_hist */
+    int64_t *start;     /* start timestamps, 0 = none; only valid if has_start */
     struct arena arena; /* freed with the batch */
     uint32_t n_series, n_samples;
-    size_t cap_series, cap_places, cap_samples, cap_hist;
-    bool has_hist;
+    size_t cap_series, cap_places, cap_samples, cap_hist, cap_start;
+    bool has_hist, has_start;
 };
 
 void rows_deinit(struct rows *r);
@@ -36,12 +37,16 @@ static inline void rows_sample(struct rows *r, int64_t t, double v)
     r->t[r->n_samples] = t;
     r->v[r->n_samples] = v;
     if (__builtin_expect(r->has_hist, 0)) r->hist[r->n_samples] = (str){0};
+    if (__builtin_expect(r->has_start, 0)) r->start[r->n_samples] = 0;
     r->n_samples++;
     r->series[r->n_series - 1].n++;
 }
 
 /* A histogram sample of the newest series; the blob is copied. rows_room has been asked. */
 void rows_hist(struct rows *r, int64_t t, double sum, str blob);
+
+/* Gives the newest sample a start timestamp; 0 leaves it without. */
+void rows_start(struct rows *r, int64_t start);
 
 /* The batch as storage takes it; the caller adds how labels are resolved. */
 struct batch rows_batch(const struct rows *r);

@@ -48,17 +48,25 @@ static void fuzz_ingest_open(struct fuzz_ingest *f)
 }
 
 /* Sends the bytes; a reply is 204 without a body or an error with one, in JSON. */
-static void fuzz_ingest_post(struct fuzz_ingest *f, enum ingest_format format, const uint8_t *data, size_t size)
+static void fuzz_ingest_send(struct fuzz_ingest *f, enum ingest_format format, str content_type, const uint8_t *data,
+                             size_t size)
 {
     fuzz_ingest_open(f);
-    struct ingest_request rq = {
-        .format = format, .content_encoding = STR("identity"), .body = {(const char *)data, size}};
+    struct ingest_request rq = {.format = format,
+                                .content_type = content_type,
+                                .content_encoding = STR("identity"),
+                                .body = {(const char *)data, size}};
     struct ingest_reply reply;
     ingest_handle(f->in, f->scratch, &rq, &reply);
     if (reply.status != 204 && reply.status != 400) abort();
     if ((reply.status == 204) != (reply.body.n == 0)) abort();
     if (reply.body.n > 0 && !utf8_valid(buf_as_str(&reply.body))) abort();
     buf_deinit(&reply.body);
+}
+
+static inline void fuzz_ingest_post(struct fuzz_ingest *f, enum ingest_format format, const uint8_t *data, size_t size)
+{
+    fuzz_ingest_send(f, format, STR(""), data, size);
 }
 
 #endif
