@@ -69,7 +69,9 @@ static bool stream_ended(z_stream *z)
     uint8_t more;
     z->next_out = &more;
     z->avail_out = 1;
-    return inflate(z, Z_NO_FLUSH) == Z_STREAM_END && z->avail_out == 1;
+    bool ended = inflate(z, Z_NO_FLUSH) == Z_STREAM_END && z->avail_out == 1;
+    z->next_out = NULL;
+    return ended;
 }
 
 /* One gzip member or zlib stream. */

@@ -27,7 +27,7 @@ enum {
     TAG_LABEL = 1 << 3 | PB_BYTES,
     TAG_SAMPLE = 2 << 3 | PB_BYTES,
     TAG_VALUE = 1 << 3 | PB_FIXED64,
-    TAG_TIME = 2 << 3 | PB_VARINT,
+    TAG_TIME = 2 << 3, /* a varint: wire type 0 */
 };
 
 struct decoding {
@@ -65,8 +65,8 @@ err remote_write_labels(str raw, struct arena *a, struct labels *out)
     struct pb m = pb_of(raw);
     struct pb_field f;
     uint32_t n = 0, max = 0;
-    for (; pb_next(&m, &f) && max < PAIRS_MAX; max++)
-        continue;
+    while (max < PAIRS_MAX && pb_next(&m, &f))
+        max++;
     if (max == PAIRS_MAX) return err_new(ERR_INVALID, "series has %d labels or more", PAIRS_MAX);
     struct label *v = arena_alloc(a, max * sizeof v[0]);
     m = pb_of(raw);

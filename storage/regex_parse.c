@@ -261,7 +261,7 @@ static err parse_class_rune(struct parser *p, const char *open, uint32_t *rune)
 static err parse_class_range(struct parser *p, const char *open, struct re_class *c)
 {
     const char *from = p->at;
-    uint32_t low, high;
+    uint32_t low = 0, high;
     TRY(parse_class_rune(p, open, &low));
     high = low;
     if (p->end - p->at >= 2 && p->at[0] == '-' && p->at[1] != ']') {
