@@ -134,6 +134,21 @@ static bool take_array(struct reading *r, const struct pb_field *f)
     }
 }
 
+/* Whole numbers add up, or the sender has a fault; observations of NaN are in no bucket. Floats may be off by rounding.
+ */
+static err check_count(const struct hist *h)
+{
+    double in_buckets = h->zero_count;
+    for (uint32_t i = 0; i < h->n_negative; i++)
+        in_buckets += h->negative[i];
+    for (uint32_t i = 0; i < h->n_positive; i++)
+        in_buckets += h->positive[i];
+    bool adds_up = h->sum != h->sum ? in_buckets <= h->count : in_buckets == h->count;
+    if (h->is_float || adds_up || is_stale_nan(h->sum)) return NULL;
+    return err_new(ERR_INVALID, "native histogram has %.0f observations in its buckets but a count of %.0f", in_buckets,
+                   h->count);
+}
+
 err remote_hist_parse(str bytes, struct arena *a, struct hist *h, int64_t *t)
 {
     if (bytes.n > MESSAGE_MAX)
@@ -158,5 +173,6 @@ err remote_hist_parse(str bytes, struct arena *a, struct hist *h, int64_t *t)
     h->n_positive_spans = r.positive.n_spans;
     h->positive = r.positive.counts;
     h->n_positive = r.positive.n_counts;
-    return hist_validate(h);
+    TRY(hist_validate(h));
+    return check_count(h);
 }
