@@ -111,7 +111,7 @@ unit: $(ASAN_BINARIES) $(TSAN_BINARIES)
 
 # The simulator: one seed is one whole history of faults, the same every time.
 sim: build/asan/tests/storage/test_sim
-	VARVE_SEED=$(SEED) $<
+	$(if $(filter file,$(origin SEED)),,VARVE_SEED=$(SEED)) $<
 
 # ---- fuzzing (clang's libFuzzer); finds stay in build/fuzz/finds, seeds are tests/fuzz/corpus
 FUZZ_BINARIES := $(FUZZ_TARGETS:%=build/fuzz/bin/fuzz_%)
