@@ -297,8 +297,11 @@ void remote_write2_decode(struct admit *a, str body)
     struct pb m = pb_of(body);
     struct pb_field f;
     if (read_symbols(&d, body))
-        while (a->failure == NULL && pb_next(&m, &f))
+        while (a->failure == NULL && pb_next(&m, &f)) {
             if (f.number == 5 && f.wire == PB_BYTES) take_series(&d, f.bytes);
+            if (f.number == 1) /* where 1.0 has its series: 204 would say that they were stored */
+                a->failure = err_new(ERR_INVALID, "the body is a remote write 1.0 message, its Content-Type says 2.0");
+        }
     /* The rows refer to the symbols here: they must not outlive this call. */
     if (a->failure == NULL) admit_flush(a);
     mem_free(d.refs);
