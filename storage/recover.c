@@ -218,6 +218,7 @@ struct replay {
     uint32_t *symbols, *handles; /* of the segment → of the registry, SERIES_NONE where undefined */
     size_t symbols_cap, handles_cap;
     uint64_t samples, undefined;
+    bool relieved; /* a part was written meanwhile */
 };
 
 /* Makes map[number] exist; new entries say "undefined". */
@@ -274,13 +275,15 @@ static void replay_runs(struct replay *r, const struct wal_batch *b)
 }
 
 /* Writes an oversized head out; a fresh one goes on. */
-static err relieve(struct db *db)
+static err relieve(struct replay *r)
 {
+    struct db *db = r->db;
     if (atomic_load(&db->head->bytes) < 2 * db->o.head_max_bytes) return NULL;
     TRY(db_write_head(db, db->head, 0));
     struct head *fresh = head_create(db->registry, &db->pool, db->head->wal_gen);
     head_unref(db->head);
     db->head = fresh;
+    r->relieved = true;
     return NULL;
 }
 
@@ -298,7 +301,7 @@ static err replay_record(void *arg, const struct wal_record *record, const uint8
     if (record->seq < db->head->seq_min) db->head->seq_min = record->seq;
     if (record->seq > db->head->seq_max) db->head->seq_max = record->seq;
     if (record->seq > db->seq) db->seq = record->seq;
-    return relieve(db);
+    return relieve(r);
 }
 
 static err replay_segment(struct replay *r, uint32_t generation)
@@ -349,6 +352,8 @@ err recover_log(struct db *db, uint32_t *generation)
     }
     if (n > 0 && generations[n - 1] >= next) next = generations[n - 1] + 1;
     *generation = next;
+    /* All of the log is in parts: it is done with. A delete, which relies on that of an empty head, would not hold. */
+    if (e == NULL && r.relieved && head_is_empty(db->head)) e = db_commit(db, &(struct db_change){.wal_floor = next});
     if (e == NULL) {
         if (!head_is_empty(db->head)) {
             db->head->born_ns = start + 1;
