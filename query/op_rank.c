@@ -11,7 +11,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "query/xxh64.h"
 
 struct entry {
     double v;
@@ -130,7 +129,7 @@ static err ratio_place(struct row *row, double *place)
         put_length(&b, l->value.n);
         buf_str(&b, l->value);
     }
-    *place = (double)xxh64(b.data, b.n) / (double)UINT64_MAX;
+    *place = (double)hash_xxh64(b.data, b.n) / (double)UINT64_MAX;
     buf_deinit(&b);
     return NULL;
 }

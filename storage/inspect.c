@@ -1,6 +1,8 @@
 /*
- * inspect.c: offline checks of a whole data directory (storage_verify) and dumps of single files (storage_inspect),
- * built from the same decoders as the server. Both read only, and go on after damage.
+ * inspect.c: offline checks of a whole data directory (storage_verify) and dumps of single files
+ * (storage_inspect), built from the same decoders as the server.
+ *
+ * Both only read, take no lock, and go on after damage: what is still good is worth knowing too.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,9 @@
-/* manifest.c: see manifest.h for the layouts. Small files, read and written whole; one caller at a time. */
+/*
+ * manifest.c: the manifest and the identity file as bytes and back; the layouts are in manifest.h.
+ *
+ * Both are small, read and written whole, and replaced by rename, so a reader never sees half of one.
+ * Nothing here keeps state; the database writes the manifest under its manifest_lock.
+ */
 #include "storage/manifest.h"
 
 #include <stdio.h>

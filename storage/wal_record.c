@@ -1,6 +1,9 @@
 /*
- * wal_record.c: see wal_record.h for the layout. Encoding a batch is a hot path: about ten bytes and as many
- * instructions a sample. Decoding trusts nothing: the bytes come from a disk.
+ * wal_record.c: records of the log as bytes and back; the layout is in wal_record.h.
+ *
+ * Encoding a batch is a hot path: about ten bytes and as many instructions a sample. Decoding trusts
+ * nothing: the bytes come from a disk, so counts are checked against what is left before anything is
+ * allocated. Stateless; what is decoded lives in the caller's arena.
  */
 #include "storage/wal_record.h"
 

@@ -32,3 +32,8 @@ uint64_t checksum64_two(const void *a, size_t an, const void *b, size_t bn)
     XXH3_64bits_update(&state, b, bn);
     return XXH3_64bits_digest(&state);
 }
+
+uint64_t hash_xxh64(const void *p, size_t n)
+{
+    return XXH64(p, n, 0);
+}

@@ -31,6 +31,9 @@ uint64_t checksum64(const void *p, size_t n);
 /* The checksum of two ranges as if they stood one behind the other. */
 uint64_t checksum64_two(const void *a, size_t an, const void *b, size_t bn);
 
+/* Unkeyed XXH64, seed 0: only where the outside world expects this very hash (Prometheus's limit_ratio). */
+uint64_t hash_xxh64(const void *p, size_t n);
+
 /* Mixes two 128-bit hashes in order (name, value) into one; for sums over label pairs. */
 static inline struct hash128 hash128_pair(struct hash128 a, struct hash128 b)
 {
