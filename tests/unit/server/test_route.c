@@ -182,6 +182,13 @@ static void test_heads(void **state)
     assert_non_null(strstr(head(w, false, false, text), "Connection: keep-alive\r\n"));
     w->x->out.status = 204;
     assert_null(strstr(head(w, false, false, text), "Content-"));
+    assert_null(strstr(text, "-Written"));
+    w->x->out.written_counts = true;
+    w->x->out.samples_written = 3;
+    w->x->out.exemplars_written = UINT64_MAX;
+    assert_non_null(strstr(head(w, false, false, text), "X-Prometheus-Remote-Write-Samples-Written: 3\r\n"));
+    assert_non_null(strstr(text, "X-Prometheus-Remote-Write-Histograms-Written: 0\r\n"));
+    assert_non_null(strstr(text, "X-Prometheus-Remote-Write-Exemplars-Written: 18446744073709551615\r\n"));
 }
 
 static void test_cors(void **state)
