@@ -11,6 +11,7 @@
 struct walker {
     struct part_cursor *c;
     uint32_t at, n;
+    size_t cap; /* of its map, which grows with what was read: the number in a footer is only a claim */
     str now;
 };
 
@@ -41,6 +42,7 @@ static err merge_all(struct merge_symbols *s, struct walker *walkers, struct mer
             s->v = mem_grow(s->v, &cap, s->n + (size_t)1, sizeof *s->v);
             s->v[s->n++] = arena_str(&s->arena, w->now);
         }
+        s->map[input] = mem_grow(s->map[input], &w->cap, w->at, sizeof *s->map[input]);
         s->map[input][w->at - 1] = s->n - 1;
         TRY(step(walkers, input, heap));
     }
@@ -56,7 +58,6 @@ err merge_symbols_load(struct merge_symbols *s, struct part *const *parts, size_
     merge_heap_init(&heap, n, walker_before, walkers);
     for (uint32_t i = 0; i < n; i++) {
         walkers[i] = (struct walker){.c = part_cursor_create(parts[i]), .n = part_symbol_count(parts[i])};
-        s->map[i] = mem_alloc((walkers[i].n + (size_t)1) * sizeof *s->map[i]);
         TRY_OUT(step(walkers, i, &heap));
     }
     e = merge_all(s, walkers, &heap);
