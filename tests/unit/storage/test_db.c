@@ -562,6 +562,28 @@ static void test_starts_of_histograms(void **state)
     buf_deinit(&blob);
 }
 
+/* The replay of a log writes a part because the head is too large; what is deleted then stays deleted, though the
+ * delete is applied and forgotten before the log is read once more. */
+static void test_delete_after_large_replay(void **state)
+{
+    struct fixture *f = *state;
+    static struct answer a;
+    put(f->db, "__name__=gone", T0, 1);
+    storage_abandon(f->db);
+    ok(storage_open(&(struct storage_options){.path = f->dir, .wal_sync = WAL_SYNC_ALWAYS, .head_max_bytes = 1},
+                    &f->db));
+    query_all(f->db, "gone", &a);
+    assert_int_equal(a.n, 1);
+    struct matcher m;
+    ok(matcher_init(&m, MATCH_EQ, LABEL_NAME, STR("gone")));
+    ok(storage_delete(f->db, &m, 1, INT64_MIN, INT64_MAX));
+    matcher_deinit(&m);
+    ok(storage_merge(f->db, -1));
+    reopen(f, true);
+    query_all(f->db, "gone", &a);
+    assert_int_equal(a.n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -577,6 +599,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_snapshot, setup, teardown),
         cmocka_unit_test_setup_teardown(test_second_process_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_covered_runs, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_delete_after_large_replay, setup, teardown),
         cmocka_unit_test_setup_teardown(test_start_timestamps, setup, teardown),
         cmocka_unit_test_setup_teardown(test_starts_of_histograms, setup, teardown),
     };
