@@ -3,7 +3,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct fuzz_ingest f;
-    fuzz_ingest_post(&f, INGEST_EXPOSITION, data, size);
+    fuzz_ingest_post(INGEST_EXPOSITION, data, size);
     return 0;
 }

@@ -21,9 +21,12 @@ struct fuzz_ingest {
     unsigned inputs;
 };
 
+static struct fuzz_ingest fuzz_state; /* the process's */
+
 static void fuzz_ingest_close(struct fuzz_ingest *f)
 {
     char command[128];
+    if (f->db == NULL) return;
     ingest_scratch_destroy(f->scratch);
     ingest_destroy(f->in);
     storage_abandon(f->db);
@@ -32,12 +35,18 @@ static void fuzz_ingest_close(struct fuzz_ingest *f)
     f->db = NULL;
 }
 
+/* The folder goes when the run ends by itself; a crash keeps it. */
+__attribute__((destructor)) static void fuzz_ingest_end(void)
+{
+    fuzz_ingest_close(&fuzz_state);
+}
+
 /* Opens, or opens anew when much has been stored: memory must not grow with the length of the run. */
 static void fuzz_ingest_open(struct fuzz_ingest *f)
 {
     enum { INPUTS_MAX = 20000 };
     if (f->db != NULL && f->inputs++ < INPUTS_MAX) return;
-    if (f->db != NULL) fuzz_ingest_close(f);
+    fuzz_ingest_close(f);
     *f = (struct fuzz_ingest){.path = "/tmp/varve-fuzz-XXXXXX"};
     if (mkdtemp(f->path) == NULL) abort();
     struct storage_options o = {.path = f->path, .wal_sync = WAL_SYNC_OFF};
