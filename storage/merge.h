@@ -19,7 +19,7 @@ struct merge_options {
     /* Adds to *out the deleted ranges that hold for this series in input number `input`; NULL = no deletes. */
     err (*deletes)(void *arg, const struct labels *ls, size_t input, struct time_ranges *out);
     void *deletes_arg;
-    const atomic_bool *cancel; /* looked at between series: ERR_CANCELED; may be NULL */
+    const atomic_bool *cancel;                   /* looked at between series: ERR_CANCELED; may be NULL */
     void (*progress)(void *arg, uint64_t bytes); /* called as input is consumed (throttling); may be NULL */
     void *progress_arg;
 };
