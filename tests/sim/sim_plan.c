@@ -90,6 +90,7 @@ void sim_plan_draw(struct sim_world *w)
         .starts = rng_chance(r, 0.4) ? 0.3 : 0,
         .special_values = rng_chance(r, 0.5) ? 0.2 : 0.01,
         .crash_while_opening = rng_chance(r, 0.5) ? 0.4 : 0,
+        .fault_while_opening = rng_chance(r, 0.5) ? 0.3 : 0,
     };
     draw_weights(r, p);
     draw_options(r, &p->options);

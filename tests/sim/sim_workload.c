@@ -64,6 +64,26 @@ static bool do_wait(struct sim_world *w)
     return sim_expect(w, e, "wait");
 }
 
+/* Some call of some kind will fail, once, some times or for good. */
+static void arm_fault(struct sim_world *w)
+{
+    static const unsigned calls[] = {SIM_CALLS,  SIM_CHANGES,         SIM_SYNC,     SIM_SYNC | SIM_DIR_SYNC,
+                                     SIM_APPEND, SIM_RENAME,          SIM_DIR_SYNC, SIM_CREATE,
+                                     SIM_READ,   SIM_OPEN | SIM_READ, SIM_UNLINK,   SIM_LINK};
+    unsigned kind = calls[rng_below(&w->rng, ARRAY_LEN(calls))];
+    uint64_t nth = 1 + rng_below(&w->rng, w->plan.crash_reach);
+    uint64_t times = rng_chance(&w->rng, 0.6) ? 1 : rng_chance(&w->rng, 0.5) ? 1 + rng_below(&w->rng, 5) : SIM_FOREVER;
+    sim_env_fail(w->sim, kind, nth, times, rng_chance(&w->rng, 0.3) ? ENOSPC : EIO);
+    w->faults = true;
+}
+
+static void end_faults(struct sim_world *w)
+{
+    sim_env_fail_never(w->sim);
+    sim_env_capacity(w->sim, UINT64_MAX);
+    w->faults = false;
+}
+
 /* ---- start and end ------------------------------------------------------------------------------------------ */
 
 static bool check_handles(struct sim_world *w)
@@ -94,14 +114,23 @@ static bool try_open(struct sim_world *w)
     return sim_expect(w, e, "open") && check_handles(w);
 }
 
+/* Calls may fail while the database opens: then it refuses or comes up whole, and comes up once they don't. */
+static bool open_through_faults(struct sim_world *w)
+{
+    bool faulty = rng_chance(&w->rng, w->plan.fault_while_opening);
+    if (faulty) arm_fault(w);
+    bool ok = try_open(w);
+    end_faults(w);
+    if (!ok || !faulty || w->db != NULL || sim_env_crashed(w->sim)) return ok;
+    return try_open(w);
+}
+
 static void restart_machine(struct sim_world *w)
 {
     static const enum sim_crash_style styles[] = {SIM_CRASH_MIXED, SIM_CRASH_MIXED, SIM_CRASH_LOSE, SIM_CRASH_KEEP,
                                                   SIM_CRASH_PREFIX};
     sim_env_restart(w->sim, styles[rng_below(&w->rng, ARRAY_LEN(styles))]);
-    sim_env_fail_never(w->sim);
-    sim_env_capacity(w->sim, UINT64_MAX);
-    w->faults = false;
+    end_faults(w);
     w->report->crashes++;
 }
 
@@ -136,7 +165,7 @@ static bool recover_from_crash(struct sim_world *w)
     for (;;) {
         if (rng_chance(&w->rng, w->plan.crash_while_opening))
             sim_env_crash_after(w->sim, 1 + rng_below(&w->rng, w->plan.crash_reach));
-        if (!try_open(w)) return false;
+        if (!open_through_faults(w)) return false;
         if (!sim_env_crashed(w->sim)) break;
         abandon(w);
         restart_machine(w);
@@ -148,10 +177,8 @@ static bool recover_from_crash(struct sim_world *w)
 /* The machine lives: faults off, then the database must open at once. */
 static bool start_again(struct sim_world *w)
 {
-    sim_env_fail_never(w->sim);
-    sim_env_capacity(w->sim, UINT64_MAX);
-    w->faults = false;
-    if (!try_open(w)) return false;
+    end_faults(w);
+    if (!open_through_faults(w)) return false;
     if (w->db == NULL) return sim_env_crashed(w->sim); /* the planned crash came: the main loop goes on from there */
     return sim_verify_all(w, w->db, w->model, false) && sim_verify_labels(w);
 }
@@ -280,14 +307,7 @@ static bool do_snapshot(struct sim_world *w)
 
 static bool do_fault(struct sim_world *w)
 {
-    static const unsigned calls[] = {SIM_CALLS,  SIM_CHANGES,         SIM_SYNC,     SIM_SYNC | SIM_DIR_SYNC,
-                                     SIM_APPEND, SIM_RENAME,          SIM_DIR_SYNC, SIM_CREATE,
-                                     SIM_READ,   SIM_OPEN | SIM_READ, SIM_UNLINK,   SIM_LINK};
-    unsigned kind = calls[rng_below(&w->rng, ARRAY_LEN(calls))];
-    uint64_t nth = 1 + rng_below(&w->rng, w->plan.crash_reach);
-    uint64_t times = rng_chance(&w->rng, 0.6) ? 1 : rng_chance(&w->rng, 0.5) ? 1 + rng_below(&w->rng, 5) : SIM_FOREVER;
-    sim_env_fail(w->sim, kind, nth, times, rng_chance(&w->rng, 0.3) ? ENOSPC : EIO);
-    w->faults = true;
+    arm_fault(w);
     return true;
 }
 

@@ -49,6 +49,7 @@ struct sim_plan {
     double starts;                  /* chance of start timestamps, of each run */
     double special_values;          /* chance of each value */
     double crash_while_opening;     /* chance of each start after a crash */
+    double fault_while_opening;     /* chance of each start */
     struct storage_options options; /* sizes, ages, retention */
 };
 
