@@ -75,6 +75,7 @@ struct conns {
     struct conns_listener *listeners[CONFIG_LISTEN_MAX];
     size_t n_listeners;
     uv_timer_t tick;
+    unsigned scratch_idle; /* ticks since the last write */
     bool ticking, stopping, released;
     uint64_t stop_deadline;
     struct task stop;

@@ -17,6 +17,7 @@
 
 #define TICK_MS 1000
 #define STOP_MS 10000
+#define SCRATCH_IDLE_TICKS 30 /* longer than senders pause between two requests */
 
 static void start_ticking(struct conns *cs);
 
@@ -37,6 +38,16 @@ static void expire_list(struct conn_list *list, uint64_t now)
     }
 }
 
+/* Gives the memory for decoding writes back when no more writes come. */
+static void trim_scratch(struct conns *cs)
+{
+    cs->scratch_idle = cs->home.scratch_used ? 0 : cs->scratch_idle + 1;
+    cs->home.scratch_used = false;
+    if (cs->scratch_idle < SCRATCH_IDLE_TICKS) return;
+    ingest_scratch_destroy(cs->home.scratch);
+    cs->home.scratch = NULL;
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct conns *cs = timer->data;
@@ -44,11 +55,13 @@ static void on_tick(uv_timer_t *timer)
     for (int state = 0; state < CONN_CLOSING; state++)
         expire_list(&cs->lists[state], now);
     conn_pool_trim(cs);
+    trim_scratch(cs);
     if (cs->stopping && now >= cs->stop_deadline)
         for (int state = 0; state < CONN_CLOSING; state++)
             close_all(cs, state);
     conn_release_if_done(cs);
-    if (cs->released || cs->n_conns > 0 || cs->pool_n > 0 || cs->stopping) return;
+    bool idle = cs->n_conns == 0 && cs->pool_n == 0 && cs->home.scratch == NULL && !cs->stopping;
+    if (cs->released || !idle) return;
     uv_timer_stop(timer);
     cs->ticking = false;
 }

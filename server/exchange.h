@@ -25,7 +25,8 @@ struct server;
 struct exchange_home {
     struct loop *loop;
     struct acks *acks;
-    struct ingest_scratch *scratch; /* made at the first write */
+    struct ingest_scratch *scratch; /* made at the first write, gone again when none comes for a while */
+    bool scratch_used;              /* since the last tick */
 };
 
 struct exchange {

@@ -9,6 +9,7 @@
 
 static struct ingest_scratch *loop_scratch(struct server *s, struct exchange_home *home)
 {
+    home->scratch_used = true;
     if (home->scratch == NULL) home->scratch = ingest_scratch_create(s->ingest);
     return home->scratch;
 }
