@@ -55,12 +55,16 @@ static struct fuzz_node *with(struct fuzz_node *n, struct fuzz_node *kid, const 
 static const char *duration(struct gen *g)
 {
     static const char *const D[] = {"15s", "30s", "45s", "1m", "1m30s", "2m", "3m", "5m", "7s", "10m", "1001ms", "20m"};
+    static const char *const COMPUTED[] = {"30s + 30s",       "2 * 45s",      "5m - 90s",
+                                           "max_of(30s, 1m)", "15s + step()", "min_of(range(), 1m) + 7s",
+                                           "(1m + 30) / 2",   "1m % 45s"};
+    if (chance(g, 0.05)) return PICK(g, COMPUTED);
     return PICK(g, D);
 }
 
 static const char *modifiers(struct gen *g)
 {
-    static const char *const OFFSETS[] = {"1m", "-1m", "30s", "7s", "-10m", "5m", "0s"};
+    static const char *const OFFSETS[] = {"1m", "-1m", "30s", "7s", "-10m", "5m", "0s", "(1m - 15s)", "-(step())"};
     const char *at = "", *offset = "";
     if (chance(g, 0.12)) {
         static const char *const EDGES[] = {" @ start()", " @ end()"};
@@ -104,11 +108,15 @@ static struct fuzz_node *scalar(struct gen *g, int depth)
 {
     static const char *const OPS[] = {" + ", " - ",     " * ",       " / ",      " % ",
                                       " ^ ", " atan2 ", " == bool ", " < bool ", " >= bool "};
-    static const char *const FIXED[] = {"time()", "pi()"};
+    static const char *const FIXED[] = {"time()", "time()", "pi()", "start()", "end()", "step()", "range()"};
+    struct fuzz_node *n;
     if (depth <= 0 || chance(g, 0.5)) return number(g);
-    switch (rng_below(g->rng, 5)) {
+    switch (rng_below(g->rng, 6)) {
     case 0:
         return node(g, TYPE_SCALAR, PICK(g, FIXED));
+    case 3:
+        n = node(g, TYPE_SCALAR, chance(g, 0.5) ? "min_of(" : "max_of(");
+        return with(with(n, scalar(g, depth - 1), ", "), scalar(g, depth - 1), ")");
     case 1:
         return with(node(g, TYPE_SCALAR, "scalar("), vector(g, depth - 1), ")");
     case 2:

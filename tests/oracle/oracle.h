@@ -71,6 +71,7 @@ struct oracle {
     const struct oracle_data *data;
     struct arena *arena;
     int64_t start, end; /* of the query: what @ start() and @ end() mean */
+    int64_t step;       /* of the query; 0 = instant */
     int64_t lookback_ms, subquery_step_ms;
     bool failed, ambiguous;
     const char *why; /* of failed or ambiguous */
@@ -94,6 +95,8 @@ void oracle_unsure(struct oracle *o, const char *why);
 
 struct oracle_matrix oracle_eval(struct oracle *o, struct oracle_grid g, const struct expr *e);
 struct oracle_range oracle_eval_range(struct oracle *o, struct oracle_grid g, const struct expr *e);
+/* A duration in ms, literal or computed. */
+int64_t oracle_duration(const struct oracle *o, const struct duration *d);
 /* Where the window of a step at `ts` ends: @ and offset applied. */
 int64_t oracle_pin(const struct oracle *o, const struct modifiers *m, int64_t ts);
 const struct expr *oracle_unwrap(const struct expr *e); /* without parentheses */

@@ -248,6 +248,30 @@ static struct oracle_matrix timestamps(struct oracle *o, struct oracle_grid g, c
     return m;
 }
 
+/* start(), end(), step() and range(): of the query, in seconds. */
+static struct oracle_matrix query_number(struct oracle *o, struct oracle_grid g, str f)
+{
+    struct oracle_matrix out = clock_of(o, g, false);
+    int64_t ms = o->step;
+    if (str_eq(f, STR("start"))) ms = o->start;
+    if (str_eq(f, STR("end"))) ms = o->end;
+    if (str_eq(f, STR("range"))) ms = o->end - o->start;
+    if (g.step != o->step || g.start != o->start) oracle_unsure(o, "start(), end(), ... in a subquery");
+    for (size_t i = 0; i < g.n; i++)
+        out.rows[0].v[i] = (double)ms / 1000;
+    return out;
+}
+
+static struct oracle_matrix min_max_of(struct oracle *o, struct oracle_grid g, const struct expr *e, bool max)
+{
+    struct oracle_matrix a = oracle_eval(o, g, e->call.args[0]), b = oracle_eval(o, g, e->call.args[1]);
+    for (size_t i = 0; i < g.n; i++) {
+        double x = oracle_scalar_at(&a, i), y = oracle_scalar_at(&b, i);
+        a.rows[0].v[i] = max ? greater(x, y) : lesser(x, y);
+    }
+    return a;
+}
+
 static struct oracle_matrix special(struct oracle *o, struct oracle_grid g, const struct expr *e, str f)
 {
     if (str_eq(f, STR("absent"))) return absent(o, g, e, false);
@@ -260,6 +284,9 @@ static struct oracle_matrix special(struct oracle *o, struct oracle_grid g, cons
     if (str_starts_with(f, STR("sort"))) return oracle_eval(o, g, e->call.args[0]);
     if (str_starts_with(f, STR("label_"))) return oracle_relabel(o, g, e);
     if (str_starts_with(f, STR("histogram_"))) return oracle_classic(o, g, e);
+    if (str_eq(f, STR("min_of"))) return min_max_of(o, g, e, false);
+    if (str_eq(f, STR("max_of"))) return min_max_of(o, g, e, true);
+    if (e->call.n_args == 0) return query_number(o, g, f);
     oracle_unsure(o, "the oracle does not know this function");
     return (struct oracle_matrix){0};
 }

@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+#include "query/functions.h"
+
 void oracle_fail(struct oracle *o, const char *why)
 {
     if (o->failed) return;
@@ -132,6 +134,50 @@ double oracle_scalar_at(const struct oracle_matrix *m, size_t step)
     return m->n == 1 && m->rows[0].has[step] ? m->rows[0].v[step] : NAN;
 }
 
+/* ---- durations ---------------------------------------------------------------------------------------------- */
+
+static double seconds_of(const struct oracle *o, const struct expr *e)
+{
+    switch (e->kind) {
+    case EXPR_NUMBER:
+        return e->number;
+    case EXPR_STEP:
+        return (double)o->step / 1000;
+    case EXPR_QRANGE:
+        return (double)(o->end - o->start) / 1000;
+    case EXPR_PAREN:
+        return seconds_of(o, e->paren);
+    case EXPR_UNARY:
+        return -seconds_of(o, e->unary.inner);
+    case EXPR_CALL: {
+        double a = seconds_of(o, e->call.args[0]), b = seconds_of(o, e->call.args[1]);
+        return e->call.fn->name[1] == 'i' ? fmin(a, b) : fmax(a, b);
+    }
+    default:
+        break;
+    }
+    double a = seconds_of(o, e->binary.lhs), b = seconds_of(o, e->binary.rhs);
+    switch (e->binary.op) {
+    case OP_ADD:
+        return a + b;
+    case OP_SUB:
+        return a - b;
+    case OP_MUL:
+        return a * b;
+    case OP_DIV:
+        return a / b;
+    case OP_MOD:
+        return fmod(a, b);
+    default:
+        return pow(a, b);
+    }
+}
+
+int64_t oracle_duration(const struct oracle *o, const struct duration *d)
+{
+    return d->expr == NULL ? d->ms : llround(seconds_of(o, d->expr) * 1000);
+}
+
 /* ---- selectors --------------------------------------------------------------------------------------------- */
 
 int64_t oracle_pin(const struct oracle *o, const struct modifiers *m, int64_t ts)
@@ -149,7 +195,7 @@ int64_t oracle_pin(const struct oracle *o, const struct modifiers *m, int64_t ts
         ts = o->end;
         break;
     }
-    return ts - m->offset.ms;
+    return ts - oracle_duration(o, &m->offset);
 }
 
 static bool matches(struct oracle *o, const struct selector *s, const struct labels *ls)
@@ -209,7 +255,7 @@ static struct oracle_range new_range(struct oracle *o, size_t cap, int64_t range
 static struct oracle_range select_range(struct oracle *o, const struct expr *e)
 {
     const struct selector *s = &e->range.selector->selector;
-    struct oracle_range r = new_range(o, o->data->n, e->range.range.ms, &s->mod);
+    struct oracle_range r = new_range(o, o->data->n, oracle_duration(o, &e->range.range), &s->mod);
     for (size_t k = 0; k < o->data->n; k++) {
         const struct oracle_series *series = &o->data->series[k];
         if (!matches(o, s, &series->labels)) continue;
@@ -229,8 +275,8 @@ static struct oracle_range select_range(struct oracle *o, const struct expr *e)
 static struct oracle_range subquery(struct oracle *o, struct oracle_grid g, const struct expr *e)
 {
     const struct modifiers *mod = &e->subquery.mod;
-    int64_t range = e->subquery.range.ms;
-    int64_t step = e->subquery.has_step ? e->subquery.step.ms : o->subquery_step_ms;
+    int64_t range = oracle_duration(o, &e->subquery.range);
+    int64_t step = e->subquery.has_step ? oracle_duration(o, &e->subquery.step) : o->subquery_step_ms;
     int64_t from = oracle_pin(o, mod, g.start) - range;
     int64_t to = oracle_pin(o, mod, g.start + (int64_t)(g.n - 1) * g.step);
     int64_t first = from / step * step;
@@ -330,6 +376,7 @@ struct oracle_answer oracle_run(struct oracle *o, const struct expr *e, struct o
     struct oracle_answer a = {.type = e->type, .grid = grid};
     o->start = grid.start;
     o->end = grid.start + (int64_t)(grid.n - 1) * grid.step;
+    o->step = grid.step;
     if (e->type == TYPE_MATRIX) {
         a.points = oracle_eval_range(o, grid, e);
         return a;
