@@ -82,8 +82,9 @@ static err check_times(const struct query_engine *q, const struct query_request 
     if (rq->step_ms < 0)
         return err_new(ERR_INVALID, "zero or negative query resolution step widths are not accepted. Try a positive "
                                     "integer");
-    if (rq->step_ms == 0 || (rq->end_ms - rq->start_ms) / rq->step_ms < q->o.max_points) return NULL;
-    int64_t least = (rq->end_ms - rq->start_ms) / q->o.max_points + 1;
+    /* As Prometheus: so many steps after the first point. */
+    if (rq->step_ms == 0 || (rq->end_ms - rq->start_ms) / rq->step_ms <= q->o.max_points) return NULL;
+    int64_t least = (rq->end_ms - rq->start_ms) / ((int64_t)q->o.max_points + 1) + 1;
     return err_new(ERR_INVALID,
                    "exceeded maximum resolution of %u points per timeseries (--query.max-points); the smallest step "
                    "that passes is %.10g s",

@@ -170,7 +170,7 @@ static void make_rooms(struct server *s, unsigned cores)
         .timeout_ms = c->query_timeout_ms,
         .max_samples = c->query_max_samples,
         .max_memory = c->query_max_memory,
-        .max_points = (uint32_t)c->query_max_points + 1, /* Prometheus counts steps, the engine points */
+        .max_points = (uint32_t)c->query_max_points,
         .threads = cores > 1 ? cores : 0,
         .experimental = c->query_experimental,
     };
