@@ -57,9 +57,9 @@ static void fuzz_ingest_open(struct fuzz_ingest *f)
 }
 
 /* Sends the bytes; a reply is 204 without a body or an error with one, in JSON. */
-static void fuzz_ingest_send(struct fuzz_ingest *f, enum ingest_format format, str content_type, const uint8_t *data,
-                             size_t size)
+static void fuzz_ingest_send(enum ingest_format format, str content_type, const uint8_t *data, size_t size)
 {
+    struct fuzz_ingest *f = &fuzz_state;
     fuzz_ingest_open(f);
     struct ingest_request rq = {.format = format,
                                 .content_type = content_type,
@@ -73,9 +73,9 @@ static void fuzz_ingest_send(struct fuzz_ingest *f, enum ingest_format format, s
     buf_deinit(&reply.body);
 }
 
-static inline void fuzz_ingest_post(struct fuzz_ingest *f, enum ingest_format format, const uint8_t *data, size_t size)
+static inline void fuzz_ingest_post(enum ingest_format format, const uint8_t *data, size_t size)
 {
-    fuzz_ingest_send(f, format, STR(""), data, size);
+    fuzz_ingest_send(format, STR(""), data, size);
 }
 
 #endif

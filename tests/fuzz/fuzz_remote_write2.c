@@ -3,8 +3,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct fuzz_ingest f;
     str type = STR("application/x-protobuf;proto=io.prometheus.write.v2.Request");
-    fuzz_ingest_send(&f, INGEST_REMOTE_WRITE, type, data, size);
+    fuzz_ingest_send(INGEST_REMOTE_WRITE, type, data, size);
     return 0;
 }
