@@ -202,7 +202,7 @@ static void test_requests_that_are_wrong(void **state)
     expect_failure(&q, 0, "up[", "invalid", "1:4");
     expect_failure(&q, 0, "max_over_time(up[1y:1ms])", "limit", "--query.max-samples");
     expect_failure(&q, 0, "double_exponential_smoothing(hits_total[5m], 1, 0.5)", "execution", "smoothing factor");
-    char *got = query_db_run(&q, "up", 0, 11000, 1);
+    char *got = query_db_run(&q, "up", 0, 11001, 1);
     assert_string_equal(got, "error invalid: exceeded maximum resolution of 11000 points per timeseries "
                              "(--query.max-points); the smallest step that passes is 1.001 s");
     mem_free(got);
