@@ -13,8 +13,8 @@
 #include "tests/oracle/fuzz.h"
 
 #define SERIES_MAX 64
-#define SAMPLES_MAX (FUZZ_SPAN / 15000 + 2)
-#define RUN_MAX 40
+#define SAMPLES_MAX (FUZZ_SPAN / 1000 + 2)
+#define RUN_MAX 700 /* a sixth of a series, and then some */
 
 enum kind { COUNTER, GAUGE, BUCKET, ODD };
 
@@ -59,10 +59,12 @@ static double next_value(struct rng *rng, enum kind kind, double before, double 
     }
 }
 
-static void fill(struct rng *rng, struct oracle_series *s, enum kind kind)
+/* dense: enough samples for several blocks of a part, so that windows cover whole ones. */
+static void fill(struct rng *rng, struct oracle_series *s, enum kind kind, bool dense)
 {
     static const int64_t INTERVALS[] = {15000, 15000, 30000, 60000};
     int64_t interval = INTERVALS[rng_below(rng, ARRAY_LEN(INTERVALS))];
+    if (dense) interval = rng_chance(rng, 0.5) ? 1000 : 5000;
     int64_t jitter = rng_chance(rng, 0.3) ? interval / 4 : 0;
     int64_t from = rng_chance(rng, 0.2) ? (int64_t)rng_below(rng, FUZZ_SPAN) : 0;
     int64_t to = rng_chance(rng, 0.2) ? (int64_t)rng_below(rng, FUZZ_SPAN) : FUZZ_SPAN;
@@ -85,6 +87,7 @@ static void fill(struct rng *rng, struct oracle_series *s, enum kind kind)
 
 static void make_series(struct fuzz_world *w, struct rng *rng)
 {
+    bool dense = rng_chance(rng, 0.1);
     static const char *const JOBS[] = {"a", "b"}, *const INSTANCES[] = {"0", "1", "2"};
     static const char *const BOUNDS[] = {"0.1", "0.5", "1", "5", "+Inf"};
     static const struct {
@@ -97,20 +100,20 @@ static void make_series(struct fuzz_world *w, struct rng *rng)
                 if (rng_chance(rng, 0.15)) continue;
                 const char *pairs[] = {"__name__", METRICS[m].name, "job",  JOBS[j],
                                        "instance", INSTANCES[i],    "zone", i == 2 ? "east" : "west"};
-                fill(rng, add_series(w, pairs, METRICS[m].kind == COUNTER ? 4 : 3), METRICS[m].kind);
+                fill(rng, add_series(w, pairs, METRICS[m].kind == COUNTER ? 4 : 3), METRICS[m].kind, dense);
             }
     for (size_t j = 0; j < ARRAY_LEN(JOBS); j++) {
         for (size_t b = 0; b < ARRAY_LEN(BOUNDS); b++) {
             const char *pairs[] = {"__name__", "latency_bucket", "job", JOBS[j], "le", BOUNDS[b]};
-            fill(rng, add_series(w, pairs, 3), BUCKET);
+            fill(rng, add_series(w, pairs, 3), BUCKET, dense);
         }
         const char *odd[] = {"__name__", "odd", "job", JOBS[j], "kind", j == 0 ? "x" : "y"};
-        fill(rng, add_series(w, odd, 3), ODD);
+        fill(rng, add_series(w, odd, 3), ODD, dense);
         const char *limit[] = {"__name__", "limit", "job", JOBS[j], "team", j == 0 ? "red" : "blue"};
-        fill(rng, add_series(w, limit, 3), GAUGE);
+        fill(rng, add_series(w, limit, 3), GAUGE, dense);
     }
     const char *lone[] = {"__name__", "lone"};
-    fill(rng, add_series(w, lone, 1), GAUGE);
+    fill(rng, add_series(w, lone, 1), GAUGE, dense);
 }
 
 /* ---- into the database ------------------------------------------------------------------------------------- */
@@ -162,7 +165,7 @@ static err write_all(struct fuzz_world *w, struct rng *rng)
     struct run *runs = arena_alloc(&w->arena, cap * sizeof *runs);
     for (size_t k = 0; k < w->data.n; k++)
         for (size_t at = 0; at < w->data.series[k].n;) {
-            size_t left = w->data.series[k].n - at, take = 1 + rng_below(rng, RUN_MAX);
+            size_t left = w->data.series[k].n - at, take = 1 + rng_below(rng, w->data.series[k].n / 6 + 1);
             runs[n] = (struct run){k, at, (uint32_t)(take < left ? take : left), false};
             at += runs[n++].n;
         }

@@ -73,7 +73,7 @@ struct oracle {
     int64_t start, end; /* of the query: what @ start() and @ end() mean */
     int64_t step;       /* of the query; 0 = instant */
     int64_t lookback_ms, subquery_step_ms;
-    bool failed, ambiguous;
+    bool failed, ambiguous, finishing;
     const char *why; /* of failed or ambiguous */
 };
 
@@ -105,7 +105,8 @@ struct oracle_row *oracle_add_row(struct oracle *o, struct oracle_matrix *m, str
                                   bool drop_name);
 struct oracle_vector oracle_at(struct oracle *o, const struct oracle_matrix *m, size_t step);
 void oracle_push(struct oracle *o, struct oracle_vector *v, struct labels ls, bool drop_name, double value);
-/* Adds a step's vector to the matrix; two samples with the same labels are an error. */
+/* Adds a step's vector to the matrix. Two samples with the same labels are an error in the answer; on the way there the
+ * reference sees them in range queries only. */
 void oracle_collect(struct oracle *o, struct oracle_matrix *m, struct oracle_grid g, size_t step,
                     const struct oracle_vector *v);
 double oracle_scalar_at(const struct oracle_matrix *m, size_t step);

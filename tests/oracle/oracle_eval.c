@@ -123,7 +123,8 @@ void oracle_collect(struct oracle *o, struct oracle_matrix *m, struct oracle_gri
             if (labels_eq(&m->rows[k].labels, &v->s[i].labels)) row = &m->rows[k];
         if (row == NULL) row = oracle_add_row(o, m, g, v->s[i].labels, v->s[i].drop_name);
         if (row->drop_name != v->s[i].drop_name) oracle_unsure(o, "one series drops its name at some steps only");
-        if (row->has[step]) oracle_fail(o, "same label set twice in a vector");
+        if (row->has[step] && o->finishing) oracle_fail(o, "same label set twice in the answer");
+        if (row->has[step] && !o->finishing) oracle_unsure(o, "same label set twice on the way");
         row->has[step] = true;
         row->v[step] = v->s[i].v;
     }
@@ -382,6 +383,7 @@ struct oracle_answer oracle_run(struct oracle *o, const struct expr *e, struct o
         return a;
     }
     struct oracle_matrix m = oracle_eval(o, grid, e);
+    o->finishing = true;
     a.matrix = drop_names(o, grid, &m);
     return a;
 }
