@@ -126,31 +126,27 @@ static void *take_bytes(struct head *h, size_t n)
     return p;
 }
 
-/* A sample on its way into a chunk. */
-struct fresh {
-    int64_t t, start; /* start: of CHUNK_START only */
-    double v;
-    enum chunk_kind kind;
-};
-
-static inline void put_sample(struct head_chunk *c, uint32_t i, int32_t offset, const struct fresh *s)
+/* start: of CHUNK_START only. */
+static inline void put_sample(struct head_chunk *c, uint32_t i, enum chunk_kind kind, int32_t offset, double v,
+                              int64_t start)
 {
-    char *at = c->samples + (size_t)i * sample_bytes(s->kind);
+    char *at = c->samples + (size_t)i * sample_bytes(kind);
     memcpy(at, &offset, sizeof offset);
-    memcpy(at + sizeof offset, &s->v, sizeof s->v);
-    if (s->kind == CHUNK_START) memcpy(at + SAMPLE_BYTES, &s->start, sizeof s->start);
+    memcpy(at + sizeof offset, &v, sizeof v);
+    if (kind == CHUNK_START) memcpy(at + SAMPLE_BYTES, &start, sizeof start);
 }
 
 /* A further chunk with its first sample. */
-static void slot_extend(struct head *h, struct head_slot *slot, uint64_t tail, const struct fresh *s)
+static void slot_extend(struct head *h, struct head_slot *slot, uint64_t tail, enum chunk_kind kind, int64_t t,
+                        double v, int64_t start)
 {
     struct head_chunk *before = slot->last;
     uint32_t place = before == NULL ? 0 : tail_place(tail) + 1;
-    struct head_chunk *c = take_bytes(h, sizeof *c + (size_t)capacity_at(place) * sample_bytes(s->kind));
+    struct head_chunk *c = take_bytes(h, sizeof *c + (size_t)capacity_at(place) * sample_bytes(kind));
     atomic_init(&c->next, NULL);
-    c->base = s->t;
-    c->kind = (uint8_t)s->kind;
-    put_sample(c, 0, 0, s);
+    c->base = t;
+    c->kind = (uint8_t)kind;
+    put_sample(c, 0, kind, 0, v, start);
     if (before == NULL) {
         atomic_fetch_add_explicit(&h->series, 1, memory_order_relaxed);
         atomic_store_explicit(&slot->first, c, memory_order_release);
@@ -159,23 +155,24 @@ static void slot_extend(struct head *h, struct head_slot *slot, uint64_t tail, c
         atomic_store_explicit(&before->next, c, memory_order_release);
     }
     slot->last = c;
-    slot->base = s->t;
-    atomic_store_explicit(&slot->tail, tail_of(place, s->kind, 1), memory_order_release);
+    slot->base = t;
+    atomic_store_explicit(&slot->tail, tail_of(place, kind, 1), memory_order_release);
 }
 
 /* Inline: with a kind known at the call, nothing of the other kinds is left. */
-static inline void slot_append(struct head *h, struct head_slot *slot, struct fresh s)
+static inline void slot_append(struct head *h, struct head_slot *slot, enum chunk_kind kind, int64_t t, double v,
+                               int64_t start)
 {
     uint64_t tail = atomic_load_explicit(&slot->tail, memory_order_relaxed);
     uint32_t n = tail_samples(tail);
-    int64_t offset = s.t - slot->base;
-    bool fits = slot->last != NULL && n < capacity_at(tail_place(tail)) && tail_kind(tail) == s.kind &&
-                offset == (int32_t)offset;
+    int64_t offset = t - slot->base;
+    bool fits =
+        slot->last != NULL && n < capacity_at(tail_place(tail)) && tail_kind(tail) == kind && offset == (int32_t)offset;
     if (!fits) {
-        slot_extend(h, slot, tail, &s);
+        slot_extend(h, slot, tail, kind, t, v, start);
         return;
     }
-    put_sample(slot->last, n, (int32_t)offset, &s);
+    put_sample(slot->last, n, kind, (int32_t)offset, v, start);
     atomic_store_explicit(&slot->tail, tail + 1, memory_order_release);
 }
 
@@ -198,6 +195,18 @@ static void widen_range(struct head *h, int64_t t)
         atomic_store_explicit(&h->t_max, t, memory_order_relaxed);
 }
 
+/* One sample of any kind. Not inline: it would crowd the registers of the loop over plain floats. */
+__attribute__((noinline)) static void append_any(struct head *h, struct head_slot *slot, int64_t t, double v, str blob,
+                                                 int64_t start)
+{
+    if (blob.n > 0)
+        slot_append(h, slot, CHUNK_HIST, t, keep_blob(h, v, start, blob), 0);
+    else if (start != 0)
+        slot_append(h, slot, CHUNK_START, t, v, start);
+    else
+        slot_append(h, slot, CHUNK_FLOAT, t, v, 0);
+}
+
 void head_append(struct head *h, uint32_t handle, const int64_t *t, const double *v, const str *hist,
                  const int64_t *start, uint32_t n)
 {
@@ -205,13 +214,10 @@ void head_append(struct head *h, uint32_t handle, const int64_t *t, const double
     if (slot == NULL) slot = pages_make(&h->slots, handle);
     for (uint32_t i = 0; i < n; i++) {
         widen_range(h, t[i]);
-        int64_t from = start == NULL ? 0 : start[i];
-        if (hist != NULL && hist[i].n > 0)
-            slot_append(h, slot, (struct fresh){t[i], 0, keep_blob(h, v[i], from, hist[i]), CHUNK_HIST});
-        else if (from != 0)
-            slot_append(h, slot, (struct fresh){t[i], from, v[i], CHUNK_START});
+        if (hist == NULL && start == NULL)
+            slot_append(h, slot, CHUNK_FLOAT, t[i], v[i], 0);
         else
-            slot_append(h, slot, (struct fresh){t[i], 0, v[i], CHUNK_FLOAT});
+            append_any(h, slot, t[i], v[i], hist == NULL ? (str){0} : hist[i], start == NULL ? 0 : start[i]);
     }
     atomic_store_explicit(&h->samples, atomic_load_explicit(&h->samples, memory_order_relaxed) + n,
                           memory_order_relaxed);
