@@ -42,7 +42,7 @@ bool pb_next(struct pb *m, struct pb_field *f)
     if (m->p == m->end || m->bad) return false;
     const uint8_t *p = varint_get(m->p, m->end, &tag);
     if (p != NULL && tag >= 8 && tag <= UINT32_MAX) {
-        *f = (struct pb_field){.number = (uint32_t)(tag >> 3), .wire = (enum pb_wire)(tag & 7)};
+        *f = (struct pb_field){.number = (uint32_t)(tag >> 3), .wire = (enum pb_wire)(tag & 7), .bytes = STR("")};
         p = value(m, p, f);
     } else {
         p = NULL;

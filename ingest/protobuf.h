@@ -18,7 +18,7 @@ struct pb_field {
     uint32_t number;
     enum pb_wire wire;
     uint64_t u; /* varint, fixed64 or fixed32 */
-    str bytes;  /* PB_BYTES */
+    str bytes;  /* PB_BYTES; else empty, but never a null pointer */
 };
 
 static inline struct pb pb_of(str bytes)
