@@ -347,6 +347,48 @@ static void test_extremes(void **state)
     room_close(&room);
 }
 
+/* Histograms so large that bytes, not their number, cut the blocks. */
+static void test_large_histograms(void **state)
+{
+    (void)state;
+    enum { N = 150, BUCKETS = 5000 };
+    struct rng r;
+    rng_seed(&r, test_seed());
+    struct model_room room;
+    struct model m = {0};
+    struct part_meta meta = new_meta(1);
+    room_open(&room, 1 << 20);
+    model_random(&m, &r, 1, N, false, MODEL_T0, MODEL_T1);
+    struct model_series *s = &m.series[0];
+    s->n = m.samples = N;
+    s->start = NULL;
+    s->t = arena_alloc(&m.arena, N * sizeof *s->t);
+    s->v = arena_zalloc(&m.arena, N * sizeof *s->v);
+    s->hist = arena_alloc(&m.arena, N * sizeof *s->hist);
+    double *counts = arena_alloc(&m.arena, BUCKETS * sizeof *counts);
+    struct hist_span span = {0, BUCKETS};
+    for (size_t i = 0; i < N; i++) {
+        struct hist h = {.schema = 8, .is_float = true, .n_positive_spans = 1, .n_positive = BUCKETS};
+        struct buf b = {0};
+        h.positive_spans = &span;
+        h.positive = counts;
+        for (size_t k = 0; k < BUCKETS; k++)
+            h.count += counts[k] = rng_unit(&r);
+        assert_ok(hist_validate(&h));
+        hist_encode(&h, &b);
+        s->t[i] = MODEL_T0 + (int64_t)i;
+        s->hist[i] = arena_str(&m.arena, buf_as_str(&b));
+        buf_deinit(&b);
+    }
+    model_write(&m, room.env, room.path, &meta);
+    assert_true(meta.blocks > 4 && meta.blocks < 20);
+    struct part *p = open_part(&room);
+    model_compare(&m, p, &room.key);
+    part_unref(p);
+    model_free(&m);
+    room_close(&room);
+}
+
 static void test_delete_on_unref(void **state)
 {
     (void)state;
@@ -621,6 +663,7 @@ int main(void)
         cmocka_unit_test(test_inspect),
         cmocka_unit_test(test_extremes),
         cmocka_unit_test(test_failing_calls),
+        cmocka_unit_test(test_large_histograms),
         cmocka_unit_test(test_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
