@@ -218,6 +218,7 @@ static void last_two_floats(struct mixed *m)
     in.lo = &lo;
     in.hi = &hi;
     in.n_steps = 1;
+    in.times = NULL;
     (in.start ? rollup_started_function(m->code, false) : rollup_function(m->code))(&in, &m->v);
 }
 
@@ -387,7 +388,8 @@ static void split(struct mixed *m)
     m->fv = arena_alloc(m->keep, (n + 1) * sizeof *m->fv);
     m->hh = arena_alloc(m->keep, (n + 1) * sizeof *m->hh);
     m->floats_before = arena_alloc(m->keep, (n + 1) * sizeof *m->floats_before);
-    if (m->s->start) {
+    const int64_t *start = m->s->start;
+    if (start) {
         m->fs = arena_alloc(m->keep, (n + 1) * sizeof *m->fs);
         m->hs = arena_alloc(m->keep, (n + 1) * sizeof *m->hs);
     }
@@ -397,9 +399,9 @@ static void split(struct mixed *m)
         if (m->s->h[k]) {
             m->hh[k - floats] = m->s->h[k];
             m->ht[k - floats] = m->s->t[k];
-            if (m->hs) m->hs[k - floats] = m->s->start[k];
+            if (start) m->hs[k - floats] = start[k];
         } else {
-            if (m->fs) m->fs[floats] = m->s->start[k];
+            if (start) m->fs[floats] = start[k];
             m->fv[floats] = m->s->v[k];
             m->ft[floats++] = m->s->t[k];
         }

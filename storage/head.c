@@ -210,6 +210,7 @@ __attribute__((noinline)) static void append_any(struct head *h, struct head_slo
 void head_append(struct head *h, uint32_t handle, const int64_t *t, const double *v, const str *hist,
                  const int64_t *start, uint32_t n)
 {
+    const str none = {0};
     struct head_slot *slot = pages_at(&h->slots, handle);
     if (slot == NULL) slot = pages_make(&h->slots, handle);
     for (uint32_t i = 0; i < n; i++) {
@@ -217,7 +218,7 @@ void head_append(struct head *h, uint32_t handle, const int64_t *t, const double
         if (hist == NULL && start == NULL)
             slot_append(h, slot, CHUNK_FLOAT, t[i], v[i], 0);
         else
-            append_any(h, slot, t[i], v[i], hist == NULL ? (str){0} : hist[i], start == NULL ? 0 : start[i]);
+            append_any(h, slot, t[i], v[i], hist == NULL ? none : hist[i], start == NULL ? 0 : start[i]);
     }
     atomic_store_explicit(&h->samples, atomic_load_explicit(&h->samples, memory_order_relaxed) + n,
                           memory_order_relaxed);
