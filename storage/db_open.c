@@ -322,6 +322,8 @@ static err open_all(struct db *db)
     TRY(recover_parts(db));
     uint32_t generation;
     TRY(recover_log(db, &generation));
+    /* From now on parts without a manifest mean that it was lost, not that a crash cut the first flush short. */
+    if (db->manifest_generation == 0) TRY(db_commit(db, &(struct db_change){0}));
     TRY(open_wal(db, generation));
     db_check_disk(db);
     return start_threads(db);

@@ -2,8 +2,8 @@
  * recover.c: see recover.h.
  *
  * Replay needs as much memory as the head had: the log is bounded by --storage.wal-max-bytes, and a
- * head that grows beyond twice its budget meanwhile is written out at once (the log stays until the
- * normal flush; replaying it again would write the same samples again, which changes nothing).
+ * head that grows beyond twice its budget meanwhile is written out at once. The log stays until the
+ * normal flush; when it is replayed again, its records up to the manifest's write number are passed over.
  */
 #include "storage/recover.h"
 
@@ -142,7 +142,6 @@ static err rebuild(struct db *db, struct manifest *m, struct view_part **parts, 
     *parts = mem_zalloc(opened * sizeof **parts + 1);
     *n = 0;
     for (size_t i = 0; i < opened; i++) {
-        if (part_meta(all[i].part)->seq_max > m->seq) m->seq = part_meta(all[i].part)->seq_max;
         if (is_superseded(all, opened, i)) continue;
         part_ref(all[i].part);
         (*parts)[(*n)++] = all[i];
@@ -174,6 +173,17 @@ static bool has_parts(struct db *db)
     return files.n > 0;
 }
 
+/* The last write number given out, as far as parts and deletes know. */
+static uint64_t newest_seq(const struct manifest *m, const struct view_part *parts, size_t n)
+{
+    uint64_t seq = m->seq;
+    for (size_t i = 0; i < n; i++)
+        if (part_meta(parts[i].part)->seq_max > seq) seq = part_meta(parts[i].part)->seq_max;
+    for (size_t i = 0; i < m->n_tombstones; i++)
+        if (m->tombstones[i]->seq > seq) seq = m->tombstones[i]->seq;
+    return seq;
+}
+
 err recover_parts(struct db *db)
 {
     struct manifest m;
@@ -197,7 +207,8 @@ err recover_parts(struct db *db)
     if (db->next_part == 0) db->next_part = 1;
     db->manifest_generation = m.generation;
     db->wal_floor = m.wal_floor;
-    db->durable_seq = db->seq = m.seq;
+    db->durable_seq = rebuilt ? 0 : m.seq; /* how much of the log lost parts held is not known: all of it counts */
+    db->seq = newest_seq(&m, parts, n);
     db->view = view_create(parts, n, NULL);
     db->view->tombstones = mem_realloc(db->view->tombstones, (m.n_tombstones + 1) * sizeof(struct tombstone *));
     for (size_t i = 0; i < m.n_tombstones; i++)
@@ -218,7 +229,8 @@ struct replay {
     uint32_t *symbols, *handles; /* of the segment → of the registry, SERIES_NONE where undefined */
     size_t symbols_cap, handles_cap;
     uint64_t samples, undefined;
-    bool relieved; /* a part was written meanwhile */
+    uint64_t parts_seq; /* writes up to this number are in parts */
+    bool relieved;      /* a part was written meanwhile */
 };
 
 /* Makes map[number] exist; new entries say "undefined". */
@@ -297,10 +309,12 @@ static err replay_record(void *arg, const struct wal_record *record, const uint8
     arena_reset(&r->arena);
     TRY(wal_batch_decode(payload, record->bytes, &r->arena, &b));
     TRY(replay_definitions(r, &b));
+    if (record->seq > db->seq) db->seq = record->seq;
+    /* What is in parts must not come again, as a later write than what has overwritten it there. */
+    if (record->seq <= r->parts_seq) return NULL;
     replay_runs(r, &b);
     if (record->seq < db->head->seq_min) db->head->seq_min = record->seq;
     if (record->seq > db->head->seq_max) db->head->seq_max = record->seq;
-    if (record->seq > db->seq) db->seq = record->seq;
     return relieve(r);
 }
 
@@ -338,7 +352,7 @@ err recover_log(struct db *db, uint32_t *generation)
     size_t n;
     TRY(wal_list(db->env, db->wal_dir, &generations, &n));
     uint64_t start = db->env->ops->mono_ns(db->env);
-    struct replay r = {.db = db};
+    struct replay r = {.db = db, .parts_seq = db->durable_seq};
     uint32_t next = db->wal_floor > 0 ? db->wal_floor : 1;
     db->registry = registry_create(&db->key);
     size_t first = 0;
