@@ -4,7 +4,7 @@
  * exec_open turns a plan node into an operator. op_next yields rows until *more is false; a row lives
  * until the next call on the same operator (value.h). Operators are owned by the exec and closed all
  * at once by exec_deinit, in any state, so an error anywhere needs no clean-up on its way up.
- * One query runs in one thread, but for what op_fold.c spreads.
+ * One query runs in one thread.
  */
 #ifndef VARVE_QUERY_EXEC_H
 #define VARVE_QUERY_EXEC_H

@@ -11,7 +11,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-
 struct entry {
     double v;
     struct hist *h;

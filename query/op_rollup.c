@@ -20,6 +20,7 @@ struct op_rollup {
     uint32_t *lo, *hi;
     int64_t *t; /* timestamps that lo and hi were made for; heap */
     size_t t_n, t_cap;
+    struct rate_time *times; /* of the same; NULL if the function is no rate */
     double *v;
     struct hist **h; /* made when the first histogram comes */
     struct rollup_scratch scratch;
@@ -50,6 +51,9 @@ static void find_windows(struct op_rollup *o, const struct series *s)
     if (s->n > o->t_cap) o->t = mem_grow(o->t, &o->t_cap, s->n, sizeof *o->t);
     memcpy(o->t, s->t, s->n * sizeof *s->t);
     o->t_n = s->n;
+    if (!o->times) return;
+    o->in.t = s->t;
+    rollup_rate_times(&o->in, o->code == ROLLUP_RATE, o->times);
 }
 
 static bool looks_like_counter(str name)
@@ -180,6 +184,9 @@ err op_rollup_open(struct exec *x, const struct plan_node *node, struct op **out
                                .smoothed = w->smoothed,
                                .overlaps = &o->overlaps,
                                .scratch = &o->scratch};
+    bool rates = o->code == ROLLUP_RATE || o->code == ROLLUP_INCREASE || o->code == ROLLUP_DELTA;
+    if (rates && !w->anchored && !w->smoothed)
+        o->in.times = o->times = arena_alloc(x->arena, (o->op.n + 1) * sizeof *o->times);
     for (uint32_t i = 1; i < node->n_kids && i <= 2; i++) {
         double *column;
         TRY(exec_column(x, node->kids[i], &column));

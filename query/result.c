@@ -139,8 +139,10 @@ static err vector_rows(struct op *op, uint64_t limit, struct json *j, struct map
         if (!row_has(&row, 0)) continue;
         TRY(row_resolve(&row));
         struct labels ls = row.drop_name ? labels_drop_metadata(&row.labels, op->x->arena) : row.labels;
-        map_put(seen, label_key_hash(&all, &ls), 0, &added);
-        if (!added) return error_same_labelset();
+        if (row.drop_name || op->node->may_repeat) { /* other rows cannot be alike */
+            map_put(seen, label_key_hash(&all, &ls), 0, &added);
+            if (!added) return error_same_labelset();
+        }
         *truncated = limit && n++ >= limit;
         if (!*truncated) put_vector_row(j, &row, &ls, ms);
     }

@@ -62,9 +62,23 @@ static size_t list_resets(const double *v, size_t n, uint32_t *at)
     return found;
 }
 
+static struct rate_time time_at(const struct rollup_in *in, uint32_t i, double per_seconds)
+{
+    uint32_t lo = in->lo[i], hi = in->hi[i];
+    int64_t end = in->end + (int64_t)i * in->end_step;
+    struct rate_span span = {in->t[lo], in->t[hi - 1], hi - lo, end - in->range, end};
+    return rate_time_of(&span, per_seconds);
+}
+
+void rollup_rate_times(const struct rollup_in *in, bool per_second, struct rate_time *times)
+{
+    for (uint32_t i = 0; i < in->n_steps; i++)
+        if (in->hi[i] - in->lo[i] >= 2) times[i] = time_at(in, i, per_second ? (double)in->range / 1000 : 0);
+}
+
 static inline void rates(const struct rollup_in *in, double *out, bool counter, bool per_second)
 {
-    double none = no_sample();
+    double none = no_sample(), per_seconds = per_second ? (double)in->range / 1000 : 0;
     uint32_t *resets = counter ? rollup_scratch_need(in->scratch, (in->n + 1) * sizeof *resets) : NULL;
     size_t n_resets = counter ? list_resets(in->v, in->n, resets) : 0;
     size_t from = 0; /* first reset behind the window's first sample */
@@ -77,9 +91,10 @@ static inline void rates(const struct rollup_in *in, double *out, bool counter, 
             from++;
         for (size_t r = from; r < n_resets && resets[r] < hi; r++)
             increase += in->v[resets[r] - 1];
-        int64_t end = in->end + (int64_t)i * in->end_step;
-        struct rate_span span = {in->t[lo], in->t[hi - 1], hi - lo, end - in->range, end};
-        out[i] = increase * rate_factor(&span, in->v[lo], increase, counter, per_second);
+        struct rate_time computed;
+        if (!in->times) computed = time_at(in, i, per_seconds);
+        const struct rate_time *time = in->times ? &in->times[i] : &computed;
+        out[i] = increase * (counter ? rate_counter_factor(time, in->v[lo], increase, per_seconds) : time->factor);
     }
 }
 

@@ -20,6 +20,8 @@ struct rollup_scratch {
 void *rollup_scratch_need(struct rollup_scratch *s, size_t bytes);
 void rollup_scratch_deinit(struct rollup_scratch *s);
 
+struct rate_time;
+
 struct rollup_in {
     const int64_t *t;
     const double *v;
@@ -28,11 +30,12 @@ struct rollup_in {
     bool *overlaps;          /* with start: set if a counter's sample says it started before the sample before it */
     const uint32_t *lo, *hi; /* windows, one a step */
     uint32_t n_steps;
-    int64_t end, end_step;   /* the window of step i ends at end + i * end_step */
-    int64_t range;           /* and begins (open) this long before, ms */
-    struct grid grid;        /* evaluation times of the steps */
-    bool anchored, smoothed; /* windows in lo and hi are wider than range then */
-    const double *param[2];  /* scalar arguments, one a step */
+    int64_t end, end_step;         /* the window of step i ends at end + i * end_step */
+    int64_t range;                 /* and begins (open) this long before, ms */
+    struct grid grid;              /* evaluation times of the steps */
+    bool anchored, smoothed;       /* windows in lo and hi are wider than range then */
+    const double *param[2];        /* scalar arguments, one a step */
+    const struct rate_time *times; /* for rates, of each window with two samples or more; NULL: not known yet */
     struct rollup_scratch *scratch;
 };
 
@@ -75,26 +78,49 @@ struct rate_span {
     int64_t start, end;
 };
 
-/*
- * How much of the window the increase between the samples stands for, as a factor on it. Samples that are within 1.1
- * average distances of an end are taken to reach it, others half a distance towards it; a counter does not begin below
- * zero: first_value is its first sample, increase what it gained.
- */
+/* What the times of the samples alone say about an extrapolation, in seconds: equal for all series of one target. */
+struct rate_time {
+    double sampled, to_start, to_end; /* between the samples; on to the window's ends */
+    double factor;                    /* how much of the window the increase between the samples stands for */
+};
+
+static inline double rate_factor_of(double sampled, double to_start, double to_end, double per_seconds)
+{
+    double factor = (sampled + to_start + to_end) / sampled;
+    return per_seconds > 0 ? factor / per_seconds : factor;
+}
+
+/* Samples that are within 1.1 average distances of an end are taken to reach it, others half a distance towards it.
+ * per_seconds: the window's length for a rate, 0 for an increase. */
+static inline struct rate_time rate_time_of(const struct rate_span *s, double per_seconds)
+{
+    struct rate_time r = {.sampled = (double)(s->last - s->first) / 1000,
+                          .to_start = (double)(s->first - s->start) / 1000,
+                          .to_end = (double)(s->end - s->last) / 1000};
+    double average = r.sampled / (double)(s->n - 1), threshold = average * 1.1;
+    if (r.to_start >= threshold) r.to_start = average / 2;
+    if (r.to_end >= threshold) r.to_end = average / 2;
+    r.factor = rate_factor_of(r.sampled, r.to_start, r.to_end, per_seconds);
+    return r;
+}
+
+/* The factor for a counter, which does not begin below zero. Since to_start is at most 1.1 * sampled, a first value
+ * beyond 1.2 * increase cannot matter, which spares the division. */
+static inline double rate_counter_factor(const struct rate_time *r, double first_value, double increase,
+                                         double per_seconds)
+{
+    if (!(increase > 0 && first_value >= 0) || first_value > 1.2 * increase) return r->factor;
+    double to_zero = r->sampled * (first_value / increase);
+    return to_zero < r->to_start ? rate_factor_of(r->sampled, to_zero, r->to_end, per_seconds) : r->factor;
+}
+
+/* All of it at once; first_value is the counter's first sample, increase what it gained. */
 static inline double rate_factor(const struct rate_span *s, double first_value, double increase, bool counter,
                                  bool per_second)
 {
-    double to_start = (double)(s->first - s->start) / 1000, to_end = (double)(s->end - s->last) / 1000;
-    double sampled = (double)(s->last - s->first) / 1000;
-    double average = sampled / (double)(s->n - 1);
-    double threshold = average * 1.1;
-    if (to_start >= threshold) to_start = average / 2;
-    if (counter && increase > 0 && first_value >= 0) {
-        double to_zero = sampled * (first_value / increase);
-        if (to_zero < to_start) to_start = to_zero;
-    }
-    if (to_end >= threshold) to_end = average / 2;
-    double factor = (sampled + to_start + to_end) / sampled;
-    return per_second ? factor / ((double)(s->end - s->start) / 1000) : factor;
+    double per_seconds = per_second ? (double)(s->end - s->start) / 1000 : 0;
+    struct rate_time r = rate_time_of(s, per_seconds);
+    return counter ? rate_counter_factor(&r, first_value, increase, per_seconds) : r.factor;
 }
 
 /* The factor where the counter is known to have begun at zero within the window, before its first sample. n >= 1. */
@@ -135,6 +161,9 @@ static inline bool start_is_within(struct started first, int64_t from)
 {
     return first.start != 0 && first.start > from && first.start < first.t;
 }
+
+/* Fills times for in's windows. */
+void rollup_rate_times(const struct rollup_in *in, bool per_second, struct rate_time *times);
 
 /* The q-quantile of n >= 1 values sorted by double_order; out of [0, 1] gives an infinity, NaN gives NaN. */
 double quantile_of_sorted(double q, const double *v, size_t n);
