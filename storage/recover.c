@@ -123,7 +123,7 @@ static bool is_superseded(const struct view_part *parts, size_t n, size_t i)
 }
 
 /* Without a manifest: every part file that opens counts, deletes come from the manifest before. */
-static err rebuild(struct db *db, struct manifest *m, struct view_part **parts, size_t *n)
+static err rebuild(struct db *db, struct view_part **parts, size_t *n)
 {
     struct part_files files = {0};
     err e = db->env->ops->dir_list(db->env, db->parts_dir, note_part, &files);
@@ -162,7 +162,7 @@ static err rebuild_manifest(struct db *db, struct manifest *m, struct view_part 
     if (e != NULL) manifest_deinit(m);
     err_free(e);
     m->wal_floor = 0;
-    return rebuild(db, m, parts, n);
+    return rebuild(db, parts, n);
 }
 
 static bool has_parts(struct db *db)
