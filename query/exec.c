@@ -8,6 +8,8 @@
  */
 #include "query/exec.h"
 
+#include "storage/base/env.h"
+
 void exec_init(struct exec *x, struct db *db, const struct hash_key *hash, struct plan *plan, struct arena *arena,
                struct budget *budget, struct notes *notes)
 {
@@ -25,6 +27,15 @@ void exec_deinit(struct exec *x)
         selection_destroy(s->selection);
         s->selection = NULL;
     }
+}
+
+err op_next_timed(struct op *op, struct row *row, bool *more)
+{
+    struct env *env = env_posix();
+    uint64_t began = env->ops->mono_ns(env);
+    err e = op->next(op, row, more);
+    op->ns += env->ops->mono_ns(env) - began;
+    return e;
 }
 
 void *op_new(struct exec *x, const struct plan_node *node, size_t size, err (*next)(struct op *, struct row *, bool *),

@@ -24,6 +24,7 @@ struct exec {
     uint64_t max_series; /* of one selection; 0 = no limit */
     struct op *ops;      /* all that were opened, newest first */
     uint64_t series;     /* rows read from storage */
+    bool timed;          /* operators take their time: explain */
 };
 
 struct op {
@@ -34,6 +35,7 @@ struct op {
     uint32_t n;           /* steps of its rows */
     struct arena scratch; /* freed when the op is closed; what it holds is up to the op */
     uint64_t rows;        /* yielded */
+    uint64_t ns;          /* spent in it and below, if exec.timed */
     struct op *opened_before;
 };
 
@@ -42,9 +44,10 @@ void exec_init(struct exec *x, struct db *db, const struct hash_key *hash, struc
 void exec_deinit(struct exec *x); /* closes operators and selections */
 
 err exec_open(struct exec *x, const struct plan_node *node, struct op **out) __attribute__((warn_unused_result));
+err op_next_timed(struct op *op, struct row *row, bool *more) __attribute__((warn_unused_result));
 static inline err op_next(struct op *op, struct row *row, bool *more)
 {
-    err e = op->next(op, row, more);
+    err e = __builtin_expect(op->x->timed, 0) ? op_next_timed(op, row, more) : op->next(op, row, more);
     op->rows += e == NULL && *more;
     return e;
 }

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "query/engine.h"
+#include "query/explain.h"
 #include "query/parser.h"
 #include "query/result.h"
 #include "storage/base/alloc.h"
@@ -112,6 +113,7 @@ static err prepare(struct run *r)
     TRY(plan_build(r->expr, &p, &r->arena, &r->plan));
     exec_init(&r->exec, o->db, r->q->hash, r->plan, &r->arena, &r->budget, r->notes);
     r->exec_open = true;
+    r->exec.timed = rq->explain;
     return NULL;
 }
 
@@ -172,6 +174,10 @@ static err plan_and_execute(struct run *r)
     TRY(put_result(r, out, &truncated));
     if (truncated) notes_plain(r->notes, "results truncated due to limit");
     if (r->rq->stats) put_stats(r, out);
+    if (r->rq->explain) {
+        buf_str(out, STR(",\"explain\":"));
+        explain_put(&r->exec, out);
+    }
     buf_u8(out, '}');
     return buf_status(out, "the answer");
 }

@@ -274,6 +274,28 @@ static void test_series_limit(void **state)
     query_notes_deinit(&notes);
 }
 
+static void test_explain_and_stats(void **state)
+{
+    (void)state;
+    struct query_request rq = {.text = STR("sum(rate(hits_total[1m])) + 1"),
+                               .start_ms = 300000,
+                               .end_ms = 300000,
+                               .explain = true,
+                               .stats = true};
+    struct buf out = {0};
+    struct query_notes notes = {0};
+    query_db_ok(query_run(q.engine, &rq, &out, &notes));
+    buf_u8(&out, 0);
+    static const char *const PARTS[] = {
+        "\"explain\":{\"node\":\"binary\",\"text\":\"sum(rate(hits_total[1m])) + 1\",\"steps\":1,\"rows\":1,",
+        "{\"node\":\"samples\",\"text\":\"hits_total[1m]\",\"steps\":1,\"from\":240.001,\"to\":300,\"series\":1}",
+        "\"stats\":{\"timings\":{", "\"samples\":{\"totalQueryableSamples\":6,"};
+    for (size_t i = 0; i < ARRAY_LEN(PARTS); i++)
+        if (!strstr((char *)out.data, PARTS[i])) fail_msg("%s\nis not in %s", PARTS[i], (char *)out.data);
+    buf_deinit(&out);
+    query_notes_deinit(&notes);
+}
+
 static void test_meta(void **state)
 {
     (void)state;
@@ -323,6 +345,7 @@ int main(void)
         cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_series_limit),
+        cmocka_unit_test(test_explain_and_stats),
         cmocka_unit_test(test_meta),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
