@@ -135,14 +135,11 @@ struct series_list {
     struct label_key all;
 };
 
-/* Series that have a sample in the range: storage's answer may be coarser. */
-static err add_series(struct series_list *list, struct reader *r, size_t i, const struct meta_request *rq)
+/* Series of which some block touches the range: as exact as can be told without decoding samples. */
+static err add_series(struct series_list *list, struct reader *r, size_t i)
 {
-    struct samples s;
     struct labels ls;
     bool added;
-    TRY(reader_samples(r, i, rq->start_ms, rq->end_ms, &s));
-    if (s.n == 0) return NULL;
     TRY(reader_labels(r, i, &list->arena, &ls));
     map_put(&list->seen, label_key_hash(&list->all, &ls), 0, &added);
     if (!added) return NULL;
@@ -162,7 +159,7 @@ static err collect_set(struct query_engine *q, const struct match_set *set, cons
     r = reader_create(s);
     for (size_t i = 0; i < selection_count(s); i++) {
         TRY_OUT(budget_tick(b, 0));
-        TRY_OUT(add_series(list, r, i, rq));
+        TRY_OUT(add_series(list, r, i));
     }
 out:
     if (r) reader_destroy(r);

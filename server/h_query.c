@@ -18,6 +18,7 @@ static err common_arguments(struct server *s, struct exchange *x, struct query_r
     if (rq->timeout_ms < 0 || rq->lookback_ms < 0) return err_new(ERR_INVALID, "a duration must not be negative");
     if (rq->timeout_ms > s->config->query_timeout_ms) rq->timeout_ms = s->config->query_timeout_ms;
     rq->stats = args_text(x, "stats").n > 0;
+    rq->explain = args_text(x, "explain").n > 0;
     rq->canceled = &x->canceled;
     return NULL;
 }

@@ -13,6 +13,8 @@
 #include "storage/base/map.h"
 #include "storage/select_internal.h"
 
+#define FEW_SERIES 8192 /* of a part: so many are looked at one by one */
+
 struct strings {
     struct strmap *seen;
     struct arena arena;
@@ -95,6 +97,34 @@ out:
     return e;
 }
 
+/* Of a few series: their own labels, each symbol once. Cheaper than asking every list of the part. */
+static err ask_series(const struct question *q, struct part_cursor *c, const struct postings *found, uint32_t n_symbols)
+{
+    uint64_t count = postings_count(found);
+    uint32_t *ids = mem_alloc(count * sizeof *ids + 1);
+    bool *seen = mem_zalloc(n_symbols + 1);
+    postings_list(found, ids, count);
+    err e = NULL;
+    for (uint64_t i = 0; i < count; i++) {
+        struct part_series s;
+        TRY_OUT(part_series(c, ids[i], &s));
+        for (uint32_t k = 0; k < s.n_pairs; k++) {
+            uint32_t name = s.pairs[2 * k], wanted = q->name.n == 0 ? name : s.pairs[2 * k + 1];
+            str text;
+            if (seen[wanted]) continue;
+            TRY_OUT(part_symbol(c, name, &text));
+            if (q->name.n > 0 && !str_eq(text, q->name)) continue;
+            seen[wanted] = true;
+            TRY_OUT(part_symbol(c, wanted, &text));
+            strings_add(q->out, text);
+        }
+    }
+out:
+    mem_free(ids);
+    mem_free(seen);
+    return e;
+}
+
 static err ask_part(const struct question *q, size_t part)
 {
     const struct part_meta *meta = part_meta(q->view->parts[part].part);
@@ -111,8 +141,12 @@ static err ask_part(const struct question *q, size_t part)
         postings_destroy(found);
         found = NULL;
     }
-    e = q->name.n == 0 ? part_label_names(c, found, strings_add, q->out)
-                       : part_label_values(c, q->name, found, strings_add, q->out);
+    if (found != NULL && postings_count(found) <= FEW_SERIES)
+        e = ask_series(q, c, found, part_symbol_count(q->view->parts[part].part));
+    else if (q->name.n == 0)
+        e = part_label_names(c, found, strings_add, q->out);
+    else
+        e = part_label_values(c, q->name, found, strings_add, q->out);
 out:
     postings_destroy(found);
     part_cursor_destroy(c);
