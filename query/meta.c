@@ -129,22 +129,25 @@ err query_label_values(struct query_engine *q, str name, const struct meta_reque
 
 struct series_list {
     struct arena arena;
-    struct labels *v; /* heap */
+    struct labels *v; /* heap; the strings live in the arena or with the selections */
     size_t n, cap;
+    bool several; /* sets: a series may come twice */
     struct map seen;
     struct label_key all;
+    struct selection **held; /* one a set */
+    uint32_t n_held;
 };
 
 /* Series of which some block touches the range: as exact as can be told without decoding samples. */
 static err add_series(struct series_list *list, struct reader *r, size_t i)
 {
     struct labels ls;
-    bool added;
+    bool added = true;
     TRY(reader_labels(r, i, &list->arena, &ls));
-    map_put(&list->seen, label_key_hash(&list->all, &ls), 0, &added);
+    if (list->several) map_put(&list->seen, label_key_hash(&list->all, &ls), 0, &added);
     if (!added) return NULL;
     if (list->n == list->cap) list->v = mem_grow(list->v, &list->cap, list->n + 1, sizeof *list->v);
-    list->v[list->n++] = labels_keep(&ls, &list->arena);
+    list->v[list->n++] = ls;
     return NULL;
 }
 
@@ -152,18 +155,16 @@ static err collect_set(struct query_engine *q, const struct match_set *set, cons
                        struct budget *b, struct series_list *list)
 {
     struct select_options o = {.t_min = rq->start_ms, .t_max = rq->end_ms};
-    struct selection *s = NULL;
-    struct reader *r = NULL;
-    err e;
-    TRY_OUT(storage_select(q->o.db, set->m, set->n, &o, &s));
-    r = reader_create(s);
-    for (size_t i = 0; i < selection_count(s); i++) {
-        TRY_OUT(budget_tick(b, 0));
-        TRY_OUT(add_series(list, r, i));
+    struct selection *s;
+    TRY(storage_select(q->o.db, set->m, set->n, &o, &s));
+    list->held[list->n_held++] = s;
+    struct reader *r = reader_create(s);
+    err e = NULL;
+    for (size_t i = 0; i < selection_count(s) && e == NULL; i++) {
+        e = budget_tick(b, 0);
+        if (e == NULL) e = add_series(list, r, i);
     }
-out:
-    if (r) reader_destroy(r);
-    selection_destroy(s);
+    reader_destroy(r);
     return e;
 }
 
@@ -192,7 +193,8 @@ static void put_series(const struct series_list *list, uint64_t limit, struct bu
 err query_series(struct query_engine *q, const struct meta_request *rq, struct buf *out, struct query_notes *notes)
 {
     if (!rq->match || rq->match->n == 0) return err_new(ERR_INVALID, "no match[] parameter provided");
-    struct series_list list = {.all = {.hash = q->hash, .except = true}};
+    struct series_list list = {.all = {.hash = q->hash, .except = true}, .several = rq->match->n > 1};
+    list.held = mem_alloc(rq->match->n * sizeof(struct selection *));
     struct budget b;
     budget_init(&b, q->o.timeout_ms, 0, 0, NULL);
     err e = NULL;
@@ -201,6 +203,9 @@ err query_series(struct query_engine *q, const struct meta_request *rq, struct b
     if (list.n > 1) qsort(list.v, list.n, sizeof *list.v, compare_labels);
     put_series(&list, rq->limit, out, notes);
 out:
+    for (uint32_t i = 0; i < list.n_held; i++)
+        selection_destroy(list.held[i]);
+    mem_free(list.held);
     map_deinit(&list.seen);
     arena_deinit(&list.arena);
     mem_free(list.v);

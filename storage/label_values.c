@@ -193,18 +193,19 @@ static bool on_name(void *arg, uint32_t name, const uint32_t *handles, uint32_t 
     return false;
 }
 
-/* Of one matching series: the names, or the value of the label asked for. */
-static void emit_series(const struct head_question *hq, uint32_t handle)
+/* Of one matching series: the names, or the value of the label asked for; each symbol once. */
+static void emit_series(const struct head_question *hq, uint32_t handle, bool *seen)
 {
     const struct registry *r = hq->h->registry;
     const struct series *s = registry_at(r, handle);
     const uint32_t *pairs = registry_pairs(r, s);
     for (uint32_t i = 0; i < s->n_pairs; i++) {
+        uint32_t wanted = hq->q->name.n == 0 ? pairs[2 * i] : pairs[2 * i + 1];
+        if (seen[wanted]) continue;
         const struct symbol *name = registry_symbol_at(r, pairs[2 * i]);
-        if (hq->q->name.n == 0)
-            emit_symbol(hq, pairs[2 * i]);
-        else if (str_eq((str){name->p, name->n}, hq->q->name))
-            emit_symbol(hq, pairs[2 * i + 1]);
+        if (hq->q->name.n > 0 && !str_eq((str){name->p, name->n}, hq->q->name)) continue;
+        seen[wanted] = true;
+        emit_symbol(hq, wanted);
     }
 }
 
@@ -224,8 +225,17 @@ static err ask_head(const struct question *q, const struct head *h)
     uint32_t *handles;
     size_t n;
     TRY(registry_select(h->registry, q->m, q->n, &handles, &n));
+    uint32_t n_symbols = 0; /* one more than the highest that these series use */
+    for (size_t i = 0; i < n; i++) {
+        const struct series *s = registry_at(h->registry, handles[i]);
+        const uint32_t *pairs = registry_pairs(h->registry, s);
+        for (uint32_t k = 0; k < 2u * s->n_pairs; k++)
+            if (pairs[k] >= n_symbols) n_symbols = pairs[k] + 1;
+    }
+    bool *seen = mem_zalloc(n_symbols + 1);
     for (size_t i = 0; i < n; i++)
-        if (head_alive(&hq, handles[i])) emit_series(&hq, handles[i]);
+        if (head_alive(&hq, handles[i])) emit_series(&hq, handles[i], seen);
+    mem_free(seen);
     mem_free(handles);
     return NULL;
 }

@@ -36,7 +36,7 @@
 #define PART_AGGREGATES_MIN 256    /* samples from which a block stores aggregates */
 #define PART_GROUP_SYMBOLS 16      /* records between restarts */
 #define PART_GROUP_POSTINGS 16
-#define PART_GROUP_SERIES 32
+#define PART_GROUP_SERIES 8
 #define PART_GROUP_BYTES 1024                /* series records also restart after so many bytes */
 #define PART_SECTION_RAW_MAX (256u << 20)    /* raw bytes of one index section */
 #define PART_SYMBOL_PAGE_MAX (1u << 20)      /* bytes of all strings of one symbol frame, spelled out */
