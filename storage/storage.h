@@ -83,8 +83,8 @@ struct batch {
 };
 
 struct append_result {
-    uint64_t seq;              /* settles when the WAL has it; 0 = nothing was written */
-    uint32_t accepted;          /* samples, histograms among them */
+    uint64_t seq;      /* settles when the WAL has it; 0 = nothing was written */
+    uint32_t accepted; /* samples, histograms among them */
     uint32_t accepted_hists;
     uint32_t too_old, too_new; /* samples outside retention or the future window */
     uint32_t bad_labels;       /* samples of series that were rejected */
