@@ -46,6 +46,8 @@ struct exchange {
     struct stream *stream; /* for a long answer; owned, made before the worker gets the exchange */
     bool streamed;         /* worker's: the answer goes through the stream, out is its head */
     bool stream_complete;  /* worker's: all of it was written */
+    bool hurried;          /* a query on the loop: it gets QUICK_TIMEOUT_MS */
+    uint64_t shape;        /* of the query, for quick.h; 0 = none */
     bool away;             /* a worker has it; set before the worker gets it */
     uint64_t start_ns;
     struct exchange *next; /* in the list of those that wait for their write, or in the pool */

@@ -6,6 +6,7 @@
  */
 #include "server/args.h"
 #include "server/handlers.h"
+#include "server/quick.h"
 
 /* The arguments that both kinds share. */
 static err common_arguments(struct server *s, struct exchange *x, struct query_request *rq)
@@ -17,6 +18,7 @@ static err common_arguments(struct server *s, struct exchange *x, struct query_r
     TRY(args_count(x, "limit", &rq->limit));
     if (rq->timeout_ms < 0 || rq->lookback_ms < 0) return err_new(ERR_INVALID, "a duration must not be negative");
     if (rq->timeout_ms > s->config->query_timeout_ms) rq->timeout_ms = s->config->query_timeout_ms;
+    if (x->hurried && (rq->timeout_ms == 0 || rq->timeout_ms > QUICK_TIMEOUT_MS)) rq->timeout_ms = QUICK_TIMEOUT_MS;
     rq->stats = args_text(x, "stats").n > 0;
     rq->explain = args_text(x, "explain").n > 0;
     rq->canceled = &x->canceled;

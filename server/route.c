@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "server/handlers.h"
+#include "server/quick.h"
 #include "storage/base/assert.h"
 
 #define FORM_MAX (16u << 20)        /* body of anything that is not a write */
@@ -152,6 +153,21 @@ static err parse_params(struct exchange *x)
     return params_parse(&x->params, x->query, &x->in.arena);
 }
 
+static void compress(struct exchange *x)
+{
+    if (x->server->config->compression == COMPRESSION_GZIP)
+        answer_compress(&x->out, http_header(&x->in, HEADER_ACCEPT_ENCODING));
+}
+
+/* Runs the handler and remembers how long a query of this shape took. */
+static void run_timed(struct exchange *x)
+{
+    const struct env_ops *env = x->server->env->ops;
+    uint64_t start = x->shape != 0 ? env->mono_ns(x->server->env) : 0;
+    x->route->handle(x->server, x);
+    if (x->shape != 0) quick_note(x->server->quick, x->shape, env->mono_ns(x->server->env) - start);
+}
+
 /* The last touch of x on the worker is what sends it home: from then on it is the loop's. */
 static void run_on_worker(void *arg)
 {
@@ -159,21 +175,30 @@ static void run_on_worker(void *arg)
     if (atomic_load_explicit(&x->canceled, memory_order_relaxed))
         answer_error(&x->out, 499, "canceled", "the client went away");
     else
-        x->route->handle(x->server, x);
+        run_timed(x);
     if (x->streamed) {
         stream_end(x->stream, x->stream_complete);
         return;
     }
-    if (x->server->config->compression == COMPRESSION_GZIP)
-        answer_compress(&x->out, http_header(&x->in, HEADER_ACCEPT_ENCODING));
+    compress(x);
     loop_post(x->home->loop, &x->task);
+}
+
+/* A query that is known to be short, here on the loop. False: it was not, and is to be begun again on a worker. */
+static bool run_hurried(struct exchange *x)
+{
+    x->hurried = true;
+    run_timed(x);
+    x->hurried = false;
+    if (x->out.status != 503) return true;
+    answer_reset(&x->out);
+    return false;
 }
 
 static bool run_inline(struct exchange *x)
 {
     x->route->handle(x->server, x);
-    if (x->server->config->compression == COMPRESSION_GZIP)
-        answer_compress(&x->out, http_header(&x->in, HEADER_ACCEPT_ENCODING));
+    compress(x);
     return true;
 }
 
@@ -222,6 +247,12 @@ bool route_run(struct exchange *x)
         return true;
     }
     if (runs_inline(x)) return run_inline(x);
+    bool query = x->route->handle == h_query_instant || x->route->handle == h_query_range;
+    x->shape = query ? quick_shape(x) : 0;
+    if (quick_expected(s->quick, x->shape) && run_hurried(x)) {
+        compress(x);
+        return true;
+    }
     if (send_away(s, x)) return false;
     answer_error(&x->out, 503, "unavailable", "too many requests are waiting");
     x->out.retry_after_s = 5;

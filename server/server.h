@@ -40,6 +40,7 @@ struct server {
     struct db *db;               /* from PHASE_READY on, as the next five */
     struct ingest *ingest;       /* ... */
     struct query_engine *engine; /* ... */
+    struct quick *quick;         /* which queries are short */
     struct worker *queries;      /* ... bounded in time by the query timeout */
     struct worker *slow;         /* merges, snapshots, very long bodies: may take minutes */
     struct worker *exports;      /* as slow as their clients read */
