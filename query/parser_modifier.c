@@ -154,7 +154,8 @@ static err parse_extended(struct parser *p, struct expr *operand)
     if (!p->experimental) return parser_error(p, operand->start, "%s modifier is experimental and not enabled", name);
     if (operand->kind == EXPR_SUBQUERY)
         return parser_error(p, operand->start, "%s modifier is not supported for subqueries", name);
-    if (!mod) return parser_error(p, operand->start, "%s modifier not implemented", name);
+    if (!mod)
+        return parser_error(p, operand->start, "%s modifier can only follow a selector, such as x[5m] %s", name, name);
     *(anchored ? &mod->anchored : &mod->smoothed) = true;
     if (mod->anchored && mod->smoothed)
         return parser_error(p, operand->start, "anchored and smoothed modifiers cannot be used together");

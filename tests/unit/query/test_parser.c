@@ -250,7 +250,7 @@ static void test_syntax_errors(void **state)
         {"(x)[5m]", "ranges only allowed for vector selectors"},
         {"x anchored smoothed", "anchored and smoothed modifiers cannot be used together"},
         {"x[5m:] anchored", "anchored modifier is not supported for subqueries"},
-        {"(x) smoothed", "smoothed modifier not implemented"},
+        {"(x) smoothed", "smoothed modifier can only follow a selector, such as x[5m] smoothed"},
         {"a + fill 0 b", "unexpected number \"0\""},
         {"a + fill(b) c", "in fill modifier, expected number"},
         {"a + group_left b", "unexpected <group_left>"},
