@@ -1,9 +1,9 @@
 /*
  * query.h: the one header of the query room: PromQL text → plan → vectors → JSON.
  *
- * All functions may be called from any thread; one call runs in the calling thread (and may use the
- * engine's helpers for series). What a call allocates is freed when it returns, but for the answer
- * in the caller's buf. Answers are the `data` member of the Prometheus API's JSON, without envelope.
+ * All functions may be called from any thread; one call runs in the calling thread. What a call
+ * allocates is freed when it returns, but for the answer in the caller's buf. Answers are the `data` member of the
+ * Prometheus API's JSON, without envelope.
  */
 #ifndef VARVE_QUERY_H
 #define VARVE_QUERY_H
@@ -23,7 +23,6 @@ struct query_options {
     uint64_t max_samples; /* samples a query may hold or read per step window; 0 = 50 M */
     size_t max_memory;    /* bytes a query may hold; 0 = 256 MiB */
     uint32_t max_points;  /* points per series of a range query; 0 = 11,000 */
-    unsigned threads;     /* helpers that series are spread over; 0 = none */
     bool experimental;
 };
 

@@ -158,7 +158,7 @@ static err open_storage(struct life *l)
     return err_wrap(storage_open(&o, &s->db), "can't open %s", c->storage_path);
 }
 
-static void make_rooms(struct server *s, unsigned cores)
+static void make_rooms(struct server *s)
 {
     const struct config *c = s->config;
     struct ingest_options io = {.db = s->db, .metrics = s->metrics, .log = s->log};
@@ -172,7 +172,6 @@ static void make_rooms(struct server *s, unsigned cores)
         .max_samples = c->query_max_samples,
         .max_memory = c->query_max_memory,
         .max_points = (uint32_t)c->query_max_points,
-        .threads = cores > 1 ? cores : 0,
         .experimental = c->query_experimental,
     };
     s->engine = query_create(&qo);
@@ -228,7 +227,7 @@ static err run(struct life *l)
     TRY_OUT(listen_all(l));
     TRY_OUT(start_loops(l));
     TRY_OUT(open_storage(l));
-    make_rooms(s, machine_cores());
+    make_rooms(s);
     atomic_store_explicit(&s->phase, PHASE_READY, memory_order_release);
     log_info(s->log, "ready", "path=%s seconds=%.3f loops=%u queries=%llu memory_limit=%llu", s->config->storage_path,
              (double)(uv_hrtime() - begun) / 1e9, l->n_loops, (unsigned long long)s->config->query_concurrency,
