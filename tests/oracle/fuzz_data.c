@@ -196,7 +196,7 @@ err fuzz_world_init(struct fuzz_world *w, struct rng *rng)
     const struct storage_options so = {.path = w->dir, .wal_sync = WAL_SYNC_OFF};
     TRY(storage_open(&so, &w->db));
     TRY(write_all(w, rng));
-    const struct query_options qo = {.db = w->db, .experimental = true, .threads = (unsigned)rng_below(rng, 2) * 2};
+    const struct query_options qo = {.db = w->db, .experimental = true};
     w->engine = query_create(&qo);
     return NULL;
 }
