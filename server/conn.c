@@ -324,6 +324,7 @@ static void run_request(struct conn *c)
     struct exchange *x = c->x;
     conn_list_enter(c, CONN_BUSY);
     x->start_ns = uv_hrtime();
+    x->peer = c->peer;
     x->task.run = on_home;
     if (x->out.status == 0) {
         x->write_begun = x->route->where == ROUTE_WRITE;
@@ -544,6 +545,8 @@ static void conn_begin(struct conn *c, int rc)
         turn_away(c);
         return;
     }
+    uv_os_fd_t fd;
+    if (uv_fileno((uv_handle_t *)&c->tcp, &fd) == 0) peer_of_socket(fd, &c->peer);
     uv_tcp_nodelay(&c->tcp, 1);
     if (uv_read_start((uv_stream_t *)&c->tcp, on_room, on_read) != 0) conn_close(c);
 }

@@ -43,6 +43,7 @@ struct conn {
     size_t ahead_at;
     size_t lingered; /* bytes thrown away; and while writing: bytes the socket had not taken at the last look */
     enum conn_state state;
+    struct peer peer;
     bool eof;       /* the client sends no more */
     bool stopped;   /* reading is paused: enough is ahead */
     bool feeding;   /* conn_feed is on the stack */

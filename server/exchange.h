@@ -15,6 +15,7 @@
 #include "server/http.h"
 #include "server/loop.h"
 #include "server/params.h"
+#include "server/peer.h"
 #include "server/stream.h"
 
 struct conn;
@@ -50,6 +51,7 @@ struct exchange {
     uint64_t shape;        /* of the query, for quick.h; 0 = none */
     bool away;             /* a worker has it; set before the worker gets it */
     uint64_t start_ns;
+    struct peer peer;      /* who asks */
     struct exchange *next; /* in the list of those that wait for their write, or in the pool */
     size_t counted;        /* bytes of the body counted in the server's budget */
 };

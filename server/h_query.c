@@ -4,6 +4,7 @@
  * On a query worker: arguments → query_run → envelope. The engine appends its JSON to the answer's
  * body behind the envelope's beginning; an error replaces all of that.
  */
+#include "server/active.h"
 #include "server/args.h"
 #include "server/handlers.h"
 #include "server/quick.h"
@@ -60,15 +61,37 @@ static err range_arguments(struct server *s, struct exchange *x, struct query_re
     return common_arguments(s, x, rq);
 }
 
+/* Listed while it runs, and ended when someone asks for it; *ended says so. */
+static err run_listed(struct server *s, struct exchange *x, const struct query_request *rq, struct query_notes *notes,
+                      bool *ended)
+{
+    struct active_query q = {.text = rq->text,
+                             .start_ms = rq->start_ms,
+                             .end_ms = rq->end_ms,
+                             .step_ms = rq->step_ms,
+                             .remote = &x->peer,
+                             .canceled = &x->canceled};
+    active_enter(s->active, &q, s->env->ops->mono_ns(s->env));
+    err e = query_run(s->engine, rq, &x->out.body, notes);
+    active_leave(s->active, &q);
+    *ended = q.ended && err_code(e) == ERR_CANCELED;
+    return e;
+}
+
 static void run(struct server *s, struct exchange *x, const struct query_request *rq)
 {
     struct query_notes notes = {0};
+    bool ended = false;
     answer_data_begin(&x->out);
-    err e = query_run(s->engine, rq, &x->out.body, &notes);
-    if (e != NULL)
+    err e = x->hurried ? query_run(s->engine, rq, &x->out.body, &notes) : run_listed(s, x, rq, &notes, &ended);
+    if (ended) {
+        err_free(e);
+        answer_error(&x->out, 422, "canceled", "the query was ended through /api/v1/status/active_queries/cancel");
+    } else if (e != NULL) {
         answer_err(&x->out, e);
-    else
+    } else {
         answer_data_end(&x->out, &notes);
+    }
     query_notes_deinit(&notes);
 }
 

@@ -37,6 +37,13 @@ void h_status_buildinfo(struct server *s, struct exchange *x);
 void h_status_rules(struct server *s, struct exchange *x);
 void h_status_alerts(struct server *s, struct exchange *x);
 
+/* h_storage.c: on a query worker */
+void h_storage_status(struct server *s, struct exchange *x);
+
+/* h_active.c: on the loop */
+void h_active_queries(struct server *s, struct exchange *x);
+void h_active_cancel(struct server *s, struct exchange *x);
+
 /* h_admin.c: on a slow worker */
 void h_admin_delete_series(struct server *s, struct exchange *x);
 void h_admin_clean_tombstones(struct server *s, struct exchange *x);

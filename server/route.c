@@ -39,6 +39,10 @@ static const struct route routes[] = {
     {"/api/v1/metadata", GET_POST, ROUTE_QUERY, 0, h_meta_metadata},
     {"/api/v1/export", GET_POST, ROUTE_EXPORT, 0, h_export_json},
 
+    {"/api/v1/status/storage", GET_POST, ROUTE_QUERY, 0, h_storage_status},
+
+    {"/api/v1/status/active_queries", GET_POST, ROUTE_INLINE, 0, h_active_queries},
+    {"/api/v1/status/active_queries/cancel", POST_PUT, ROUTE_INLINE, 0, h_active_cancel},
     {"/api/v1/rules", VERB_GET, ROUTE_INLINE, 0, h_status_rules},
     {"/api/v1/alerts", VERB_GET, ROUTE_INLINE, 0, h_status_alerts},
     {"/api/v1/status/buildinfo", GET_POST, ROUTE_INLINE, ROUTE_ALWAYS, h_status_buildinfo},

@@ -11,6 +11,7 @@
  * The main thread does all of this and waits on `wake` in between; signals arrive on the first loop.
  */
 #include "server/server.h"
+#include "server/active.h"
 #include "server/quick.h"
 
 #include <signal.h>
@@ -176,6 +177,7 @@ static void make_rooms(struct server *s)
     };
     s->engine = query_create(&qo);
     s->quick = quick_create();
+    s->active = active_create();
     s->queries = worker_create("query", (unsigned)c->query_concurrency, SERVER_QUEUE_MAX);
     s->slow = worker_create("slow", SERVER_SLOW_THREADS, SERVER_SLOW_MAX);
     s->exports = worker_create("export", SERVER_EXPORT_THREADS, SERVER_SLOW_MAX);
@@ -202,6 +204,7 @@ static err close_rooms(struct server *s)
     worker_destroy(s->exports);
     query_destroy(s->engine);
     quick_destroy(s->quick);
+    active_destroy(s->active);
     ingest_destroy(s->ingest);
     return storage_close(s->db);
 }

@@ -37,10 +37,11 @@ struct server {
     struct self *self; /* what is measured about requests and the process */
     struct cors cors;
     _Atomic int phase;           /* enum server_phase */
-    struct db *db;               /* from PHASE_READY on, as the next five */
+    struct db *db;               /* from PHASE_READY on, as the next ones */
     struct ingest *ingest;       /* ... */
     struct query_engine *engine; /* ... */
     struct quick *quick;         /* which queries are short */
+    struct active *active;       /* those that run now */
     struct worker *queries;      /* ... bounded in time by the query timeout */
     struct worker *slow;         /* merges, snapshots, very long bodies: may take minutes */
     struct worker *exports;      /* as slow as their clients read */

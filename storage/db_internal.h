@@ -74,7 +74,8 @@ struct db {
     struct wal *wal;
     struct append_scratch scratch;
     atomic_bool read_only;
-    atomic_uint frozen; /* heads waiting to be written out */
+    atomic_uint frozen;  /* heads waiting to be written out */
+    atomic_uint merging; /* merges under way */
 
     pthread_mutex_t view_lock;
     struct view *view; /* guarded by view_lock */
@@ -143,6 +144,7 @@ bool db_head_is_full(struct db *db);
 /* ---- db_merge.c */
 
 err db_merge_due(struct db *db, bool *did) __attribute__((warn_unused_result)); /* one merge, if one is due */
+size_t db_merges_waiting(const struct view *v);                                 /* partitions in which a merge is due */
 err db_retain(struct db *db) __attribute__((warn_unused_result));               /* drops parts beyond the retention */
 
 /* ---- db_open.c */

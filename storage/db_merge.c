@@ -84,6 +84,16 @@ static struct run choose(const struct view *v)
     return (struct run){0};
 }
 
+size_t db_merges_waiting(const struct view *v)
+{
+    size_t n = 0;
+    for (size_t first = 0, end; first < v->n_parts; first = end) {
+        end = partition_end(v, first);
+        n += best_run(v, first, end - first).n > 0;
+    }
+    return n;
+}
+
 /* ---- merging ---------------------------------------------------------------------------------------------------- */
 
 struct delete_context {
@@ -173,7 +183,9 @@ static bool disk_has_room(struct db *db, const struct view *v, struct run r)
 
 static err merge_counted(struct db *db, const struct view *v, struct run r)
 {
+    atomic_fetch_add_explicit(&db->merging, 1, memory_order_relaxed);
     err e = merge_run(db, v, r);
+    atomic_fetch_sub_explicit(&db->merging, 1, memory_order_relaxed);
     if (e != NULL && err_code(e) != ERR_CANCELED) {
         counter_inc(db->metrics.merge_failures);
         log_error(db->log, "merge failed", "error=\"%s\"", err_message(e));

@@ -200,6 +200,31 @@ struct storage_stats {
 };
 void storage_stats(struct db *db, struct storage_stats *out);
 
+/* One part file, as people want to see it. */
+struct storage_part {
+    const char *name;        /* of the file; valid during the call */
+    char partition_name[32]; /* "2026-11": the UTC month of its samples */
+    int32_t partition;
+    uint32_t level; /* merges that led to it: 0 = written from the head */
+    uint64_t series, samples, blocks, bytes;
+    uint64_t resident_bytes; /* of its indexes in memory */
+    int64_t t_min, t_max;
+    bool damaged; /* damage was met in it */
+};
+typedef void (*storage_part_fn)(void *arg, const struct storage_part *p);
+/* All parts: by partition, then in write order. */
+void storage_parts_each(struct db *db, storage_part_fn fn, void *arg);
+
+struct storage_disk {
+    const char *path;                        /* the data directory; as long as the database */
+    uint64_t free_bytes, total_bytes;        /* of the file system it lies on */
+    uint64_t wal_segments, wal_bytes;        /* all segments of this run that are still on disk */
+    uint64_t merges_running, merges_waiting; /* waiting: partitions with a merge that is due */
+    uint64_t merges;                         /* done since the start */
+};
+/* ERR_IO if the file system does not tell its free space; all else is filled in then too. */
+err storage_disk(struct db *db, struct storage_disk *out) __attribute__((warn_unused_result));
+
 /* Offline: checks a whole data directory, prints one line a fault to out, *faults counts. ERR only if it can't start.
  */
 err storage_verify(struct env *env, const char *path, struct buf *out, uint64_t *faults)

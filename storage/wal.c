@@ -364,6 +364,17 @@ uint64_t wal_bytes(const struct wal *w)
     return w->current->bytes;
 }
 
+void wal_totals(struct wal *w, uint64_t *segments, uint64_t *bytes)
+{
+    *segments = *bytes = 0;
+    pthread_mutex_lock(&w->lock);
+    for (const struct segment *s = w->oldest; s != NULL; s = s->next) {
+        ++*segments;
+        *bytes += s->bytes;
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
 /* ---- waiting and retiring --------------------------------------------------------------------------------------- */
 
 static err outcome_of(const struct wal *w, uint64_t seq)
