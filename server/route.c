@@ -37,6 +37,7 @@ static const struct route routes[] = {
     {"/api/v1/labels", GET_POST, ROUTE_QUERY, 0, h_meta_labels},
     {"/api/v1/label/<>/values", GET_POST, ROUTE_QUERY, 0, h_meta_label_values},
     {"/api/v1/metadata", GET_POST, ROUTE_QUERY, 0, h_meta_metadata},
+    {"/api/v1/status/tsdb", GET_POST, ROUTE_QUERY, 0, h_tsdb_status},
     {"/api/v1/export", GET_POST, ROUTE_EXPORT, 0, h_export_json},
 
     {"/api/v1/status/storage", GET_POST, ROUTE_QUERY, 0, h_storage_status},

@@ -90,7 +90,9 @@ static uint32_t register_series(struct db *db, const struct batch *b, uint32_t i
     }
     uint32_t before = registry_count(db->registry);
     uint32_t alias = registry_add(db->registry, b->series[i].alias, &ls);
-    counter_add(db->metrics.new_series, registry_count(db->registry) - before);
+    if (registry_count(db->registry) == before) return alias;
+    counter_inc(db->metrics.new_series);
+    creations_add(db->creations, registry_id(db->registry, before), labels_get(&ls, LABEL_NAME), db_now(db));
     return alias;
 }
 

@@ -40,6 +40,7 @@ void db_turn_over(struct db *db, uint64_t *seq)
         if (registry_is_stale(db)) {
             registry_unref(db->registry);
             db->registry = registry_create(&db->key);
+            creations_turn_over(db->creations);
         }
         struct head *fresh = head_create(db->registry, &db->pool, wal_rotate(db->wal));
         pthread_mutex_lock(&db->view_lock);

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "storage/creations.h"
 #include "storage/head.h"
 #include "storage/manifest.h"
 #include "storage/part.h"
@@ -69,6 +70,7 @@ struct db {
 
     pthread_mutex_t append_lock;
     struct registry *registry; /* guarded by append_lock */
+    struct creations *creations;
     struct head *head;         /* active; guarded by append_lock */
     uint64_t seq;              /* last write number given out; guarded by append_lock */
     struct wal *wal;

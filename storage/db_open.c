@@ -24,6 +24,7 @@
 #define TRIM_NS INT64_C(5000000000)
 #define RETENTION_CHECK_MS INT64_C(60000)
 #define MERGE_WAIT_SECONDS 5
+#define CREATIONS_QUIET_MS INT64_C(300000) /* so long, series that register are those of before the start */
 #define FLUSHER_NICE 5
 #define MERGER_NICE 10
 
@@ -89,6 +90,7 @@ static struct db *db_create(const struct storage_options *o)
     pthread_cond_init(&db->merge_wake, NULL);
     pthread_cond_init(&db->room, NULL);
     db->metadata = strmap_create(NULL);
+    db->creations = creations_create(&db->key);
     return db;
 }
 
@@ -108,6 +110,7 @@ static void db_destroy(struct db *db)
     view_unref(db->view);
     head_unref(db->head);
     registry_unref(db->registry);
+    creations_destroy(db->creations);
     db_metadata_destroy(db);
     fcache_destroy(db->cache);
     block_pool_deinit(&db->pool);
@@ -322,6 +325,7 @@ static err open_all(struct db *db)
     TRY(recover_parts(db));
     uint32_t generation;
     TRY(recover_log(db, &generation));
+    creations_begin(db->creations, db_now(db) + (db->view->n_parts > 0 ? CREATIONS_QUIET_MS : 0));
     /* From now on parts without a manifest mean that it was lost, not that a crash cut the first flush short. */
     if (db->manifest_generation == 0) TRY(db_commit(db, &(struct db_change){0}));
     TRY(open_wal(db, generation));
@@ -378,6 +382,7 @@ static void add_head_stats(const struct head *h, struct storage_stats *out)
     int64_t t_min = atomic_load(&h->t_min), t_max = atomic_load(&h->t_max);
     if (series > out->head_series) out->head_series = series;
     out->head_samples += atomic_load(&h->samples);
+    out->head_chunks += atomic_load(&h->chunks);
     out->head_bytes += atomic_load(&h->bytes);
     if (t_min < out->head_t_min) out->head_t_min = t_min;
     if (t_max > out->head_t_max) out->head_t_max = t_max;

@@ -143,6 +143,7 @@ static void slot_extend(struct head *h, struct head_slot *slot, uint64_t tail, e
     struct head_chunk *before = slot->last;
     uint32_t place = before == NULL ? 0 : tail_place(tail) + 1;
     struct head_chunk *c = take_bytes(h, sizeof *c + (size_t)capacity_at(place) * sample_bytes(kind));
+    atomic_store_explicit(&h->chunks, atomic_load_explicit(&h->chunks, memory_order_relaxed) + 1, memory_order_relaxed);
     atomic_init(&c->next, NULL);
     c->base = t;
     c->kind = (uint8_t)kind;

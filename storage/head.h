@@ -41,6 +41,7 @@ struct head {
     char *at, *end;            /* free space in the newest; the writer's */
     atomic_size_t bytes;       /* of chunks */
     _Atomic uint64_t samples;
+    _Atomic uint64_t chunks;
     _Atomic uint32_t series; /* that have samples */
     _Atomic int64_t t_min, t_max;
     uint64_t seq_min, seq_max; /* write numbers; the writer's, fixed once frozen */

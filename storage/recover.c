@@ -262,7 +262,10 @@ static err replay_definitions(struct replay *r, const struct wal_batch *b)
             known &= s->symbols[k] != SERIES_NONE;
         }
         if (!known) continue; /* its strings were in a damaged record */
+        uint32_t before = registry_count(r->db->registry);
         uint32_t alias = registry_add_pairs(r->db->registry, s->symbols, s->n_pairs);
+        if (registry_count(r->db->registry) > before)
+            creations_add(r->db->creations, registry_id(r->db->registry, before), (str){0}, 0);
         *entry(&r->handles, &r->handles_cap, s->handle) = registry_alias_series(r->db->registry, alias);
     }
     return NULL;

@@ -259,6 +259,14 @@ struct symbol *registry_symbol_at(const struct registry *r, uint32_t symbol)
     return symbols_at(&r->symbols, symbol);
 }
 
+uint32_t registry_find_symbol(struct registry *r, str text)
+{
+    pthread_rwlock_rdlock(&r->lock);
+    uint32_t symbol = symbols_find(&r->symbols, text);
+    pthread_rwlock_unlock(&r->lock);
+    return symbol;
+}
+
 struct labels registry_labels(const struct registry *r, uint32_t handle, struct arena *a)
 {
     const struct series *s = registry_at(r, handle);
@@ -308,6 +316,25 @@ void registry_each_name(struct registry *r, registry_name_fn fn, void *arg)
         }
     }
     pthread_rwlock_unlock(&r->lock);
+}
+
+bool registry_walk(struct registry *r, struct registry_walk *w, size_t work, registry_pair_fn fn, void *arg)
+{
+    size_t done = 0;
+    pthread_rwlock_rdlock(&r->lock);
+    while (w->name < r->n_names && done < work) {
+        const struct name_values *values = pages_at(&r->names, w->name);
+        for (; w->value < values->n && done < work; w->value++) {
+            const struct value_list *list = pages_at(&r->lists, values->lists[w->value]);
+            done += 1 + fn(arg, values->name, list->value, list->handles, list->n);
+        }
+        if (w->value < values->n) break;
+        w->name++;
+        w->value = 0;
+    }
+    bool more = w->name < r->n_names;
+    pthread_rwlock_unlock(&r->lock);
+    return more;
 }
 
 /* ---- matchers → handles ----------------------------------------------------------------------------------------- */

@@ -56,6 +56,8 @@ uint32_t registry_symbols(const struct registry *r);
 struct series *registry_at(const struct registry *r, uint32_t handle);
 const uint32_t *registry_pairs(const struct registry *r, const struct series *s); /* 2 * n_pairs symbol numbers */
 struct symbol *registry_symbol_at(const struct registry *r, uint32_t symbol);
+/* The number of a string, SYMBOL_NONE if no series has it. Takes the lock. */
+uint32_t registry_find_symbol(struct registry *r, str text);
 /* Labels with strings in the registry; the array in the arena. */
 struct labels registry_labels(const struct registry *r, uint32_t handle, struct arena *a);
 struct hash128 registry_id(const struct registry *r, uint32_t handle);
@@ -71,6 +73,16 @@ void registry_each_value(struct registry *r, str name, registry_value_fn fn, voi
 /* The same over all labels: for each name, its values until fn returns false. */
 typedef bool (*registry_name_fn)(void *arg, uint32_t name, const uint32_t *handles, uint32_t n);
 void registry_each_name(struct registry *r, registry_name_fn fn, void *arg);
+/*
+ * All (name, value) pairs with the handles of their series, name by name, in turns: a turn holds the lock and ends when
+ * its calls have cost `work`; each costs one and what fn returns. {0} begins; true: there is more.
+ */
+struct registry_walk {
+    uint32_t name;
+    size_t value;
+};
+typedef size_t (*registry_pair_fn)(void *arg, uint32_t name, uint32_t value, const uint32_t *handles, uint32_t n);
+bool registry_walk(struct registry *r, struct registry_walk *w, size_t work, registry_pair_fn fn, void *arg);
 
 /*
  * The first n series in storage order (labels_cmp_storage) and all symbols in byte order, kept and extended from one
