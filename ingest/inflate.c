@@ -13,6 +13,7 @@
 
 #include "ingest/text.h"
 #include "storage/base/alloc.h"
+#include "storage/base/snappy.h"
 #include "storage/base/zframe.h"
 
 #define STEP (64u << 10) /* least room for one call of inflate */

@@ -57,7 +57,4 @@ typedef bool (*ingest_emit_fn)(void *arg, str bytes);
 err ingest_export_json(struct db *db, const struct matcher *m, size_t n, int64_t t_min, int64_t t_max, size_t max_rows,
                        ingest_emit_fn emit, void *arg) __attribute__((warn_unused_result));
 
-/* snappy block format: shared with remote read. Appends to out (its cap bounds the result). */
-err snappy_expand(const void *p, size_t n, struct buf *out) __attribute__((warn_unused_result));
-
 #endif

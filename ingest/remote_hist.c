@@ -14,8 +14,8 @@
  */
 #include "ingest/remote_hist.h"
 
-#include "ingest/protobuf.h"
 #include "storage/base/limits.h"
+#include "storage/base/protobuf.h"
 
 #define MESSAGE_MAX (2u * LIMIT_HIST_BLOB)
 

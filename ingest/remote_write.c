@@ -18,9 +18,9 @@
  */
 #include "ingest/remote_write.h"
 
-#include "ingest/protobuf.h"
 #include "ingest/remote_hist.h"
 #include "storage/base/limits.h"
+#include "storage/base/protobuf.h"
 
 enum {
     TAG_SERIES = 1 << 3 | PB_BYTES,

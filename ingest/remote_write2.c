@@ -18,10 +18,10 @@
  */
 #include "ingest/remote_write2.h"
 
-#include "ingest/protobuf.h"
 #include "ingest/remote_hist.h"
 #include "storage/base/alloc.h"
 #include "storage/base/limits.h"
+#include "storage/base/protobuf.h"
 
 #define SYMBOLS_MAX (4u << 20)
 

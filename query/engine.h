@@ -10,7 +10,7 @@
 struct query_engine {
     struct query_options o; /* defaults filled in */
     const struct hash_key *hash;
-    struct counter *queries, *samples;
+    struct counter *queries, *samples, *reads;
     struct histogram *seconds;
 };
 

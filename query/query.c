@@ -44,7 +44,9 @@ struct query_engine *query_create(const struct query_options *o)
     if (q->o.max_points == 0) q->o.max_points = MAX_POINTS_DEFAULT;
     q->hash = o->db ? storage_hash_key(o->db) : &NO_KEY;
     q->queries = metrics_counter(o->metrics, "varve_queries_total", "", "PromQL queries answered or failed.");
-    q->samples = metrics_counter(o->metrics, "varve_query_samples_total", "", "Samples read by PromQL queries.");
+    q->samples = metrics_counter(o->metrics, "varve_query_samples_total", "",
+                                 "Samples read by PromQL queries and remote reads.");
+    q->reads = metrics_counter(o->metrics, "varve_remote_reads_total", "", "Remote read requests answered or failed.");
     q->seconds = metrics_histogram(o->metrics, "varve_query_seconds", "", "Time that PromQL queries took.");
     return q;
 }

@@ -78,6 +78,25 @@ err query_label_names(struct query_engine *q, const struct meta_request *rq, str
 err query_label_values(struct query_engine *q, str name, const struct meta_request *rq, struct buf *out,
                        struct query_notes *notes) __attribute__((warn_unused_result));
 
+/* ---- remote read: Prometheus's protocol for raw samples, several queries a request */
+
+struct read_request;
+enum query_read_type { QUERY_READ_SAMPLES, QUERY_READ_CHUNKS }; /* numbers of the protocol */
+
+/* A request's body, a snappy block. ERR_INVALID names what is wrong. */
+err query_read_parse(str body, struct read_request **out) __attribute__((warn_unused_result));
+void query_read_destroy(struct read_request *rq); /* NULL allowed */
+/* Which answer the client prefers, of those we have. */
+enum query_read_type query_read_type(const struct read_request *rq);
+
+/* The answer in one piece, a snappy block, appended to out. Its samples and bytes count as a query's. */
+err query_read_samples(struct query_engine *q, const struct read_request *rq, const atomic_bool *canceled,
+                       struct buf *out) __attribute__((warn_unused_result));
+/* The answer as frames of chunks, handed to emit one by one; that may block, and stops all by false (ERR_CANCELED). */
+typedef bool (*query_emit_fn)(void *arg, str bytes);
+err query_read_chunks(struct query_engine *q, const struct read_request *rq, const atomic_bool *canceled,
+                      query_emit_fn emit, void *arg) __attribute__((warn_unused_result));
+
 /* Text helpers of the HTTP API. Time: unix seconds (float, exponent) or RFC 3339. Duration: see promql_parse_duration.
  */
 err query_parse_time(str text, int64_t *ms) __attribute__((warn_unused_result));

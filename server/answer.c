@@ -129,7 +129,7 @@ void answer_data_end(struct answer *a, const struct query_notes *notes)
 void answer_compress(struct answer *a, str accept_encoding)
 {
     bool worth = a->body.n >= GZIP_MIN && a->body.n < UINT32_MAX / 2;
-    if (a->gzipped || !worth || !gzip_accepted(accept_encoding)) return;
+    if (a->gzipped || a->snappied || !worth || !gzip_accepted(accept_encoding)) return;
     struct buf out = {0};
     if (!gzip_whole(&a->body, &out)) {
         buf_deinit(&out);

@@ -22,7 +22,8 @@ struct answer {
     uint64_t samples_written, histograms_written, exemplars_written;
     bool close;     /* end the connection after it */
     bool preflight; /* answer to OPTIONS: name the methods and headers allowed to other origins */
-    bool gzipped;
+    bool gzipped;   /* what the body is packed with, if with anything: */
+    bool snappied;
     struct buf body;
 };
 

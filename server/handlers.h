@@ -28,6 +28,9 @@ void h_meta_metadata(struct server *s, struct exchange *x);
 /* h_tsdb.c: on a query worker */
 void h_tsdb_status(struct server *s, struct exchange *x);
 
+/* h_read.c: on a remote read worker */
+void h_remote_read(struct server *s, struct exchange *x);
+
 /* h_export.c: on an export worker */
 void h_export_json(struct server *s, struct exchange *x);
 

@@ -38,6 +38,7 @@ static const struct route routes[] = {
     {"/api/v1/label/<>/values", GET_POST, ROUTE_QUERY, 0, h_meta_label_values},
     {"/api/v1/metadata", GET_POST, ROUTE_QUERY, 0, h_meta_metadata},
     {"/api/v1/status/tsdb", GET_POST, ROUTE_QUERY, 0, h_tsdb_status},
+    {"/api/v1/read", VERB_POST, ROUTE_READ, ROUTE_BODY, h_remote_read},
     {"/api/v1/export", GET_POST, ROUTE_EXPORT, 0, h_export_json},
 
     {"/api/v1/status/storage", GET_POST, ROUTE_QUERY, 0, h_storage_status},
@@ -154,7 +155,8 @@ static bool body_is_form(const struct http_request *rq)
 /* Fields of body and query string, before the body's memory goes back to the connection. */
 static err parse_params(struct exchange *x)
 {
-    if (x->route->where != ROUTE_WRITE && body_is_form(&x->in)) TRY(params_parse(&x->params, x->in.body, &x->in.arena));
+    bool form = x->route->where != ROUTE_WRITE && !(x->route->flags & ROUTE_BODY) && body_is_form(&x->in);
+    if (form) TRY(params_parse(&x->params, x->in.body, &x->in.arena));
     return params_parse(&x->params, x->query, &x->in.arena);
 }
 
@@ -217,18 +219,29 @@ static bool runs_inline(const struct exchange *x)
 static struct worker *worker_of(struct server *s, enum route_where where)
 {
     if (where == ROUTE_QUERY) return s->queries;
+    if (where == ROUTE_READ) return s->reads;
     return where == ROUTE_EXPORT ? s->exports : s->slow;
+}
+
+/* A body may lie in the connection's read buffer, which is the loop's: a worker gets its own copy, or none. */
+static void keep_body(struct exchange *x)
+{
+    struct http_request *rq = &x->in;
+    bool own = (const uint8_t *)rq->body.p == rq->body_buf.data;
+    if (x->route->where == ROUTE_WRITE)
+        check(own); /* it is longer than a read */
+    else if (!(x->route->flags & ROUTE_BODY))
+        rq->body = (str){0};
+    else if (!own)
+        rq->body = arena_str(&rq->arena, rq->body);
 }
 
 /* False: the queue is full. */
 static bool send_away(struct server *s, struct exchange *x)
 {
-    bool write = x->route->where == ROUTE_WRITE;
-    if (write)
-        check((const uint8_t *)x->in.body.p == x->in.body_buf.data); /* its own memory: it is longer than a read */
-    else
-        x->in.body = (str){0}; /* it may lie in the connection's read buffer */
-    if (x->route->where == ROUTE_EXPORT) x->stream = stream_create(x->home->loop, &x->task);
+    enum route_where where = x->route->where;
+    keep_body(x);
+    if (where == ROUTE_EXPORT || where == ROUTE_READ) x->stream = stream_create(x->home->loop, &x->task);
     x->away = true;
     if (worker_submit(worker_of(s, x->route->where), run_on_worker, x)) return true;
     x->away = false;

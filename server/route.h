@@ -15,11 +15,13 @@ enum route_where {
     ROUTE_WRITE,  /* on the loop, or a slow worker if the body is very long; the answer may wait for the log */
     ROUTE_QUERY,  /* on the query workers */
     ROUTE_SLOW,   /* on the workers for long jobs */
+    ROUTE_READ,   /* on the remote read workers; may answer through x->stream as exports do */
     ROUTE_EXPORT, /* on the export workers; may answer through x->stream: stream_write, then x->streamed */
 };
 
 enum route_flags {
     ROUTE_ALWAYS = 1, /* also before the storage is open */
+    ROUTE_BODY = 2,   /* the body is no form: the handler reads it, on a worker too */
 };
 
 struct route {

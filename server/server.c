@@ -181,6 +181,7 @@ static void make_rooms(struct server *s)
     s->queries = worker_create("query", (unsigned)c->query_concurrency, SERVER_QUEUE_MAX);
     s->slow = worker_create("slow", SERVER_SLOW_THREADS, SERVER_SLOW_MAX);
     s->exports = worker_create("export", SERVER_EXPORT_THREADS, SERVER_SLOW_MAX);
+    s->reads = worker_create("read", SERVER_READ_THREADS, SERVER_QUEUE_MAX);
     self_register_storage(s->self);
 }
 
@@ -202,6 +203,7 @@ static err close_rooms(struct server *s)
     worker_destroy(s->queries);
     worker_destroy(s->slow);
     worker_destroy(s->exports);
+    worker_destroy(s->reads);
     query_destroy(s->engine);
     quick_destroy(s->quick);
     active_destroy(s->active);

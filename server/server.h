@@ -20,6 +20,7 @@
 #define SERVER_SLOW_MAX 64    /* admin jobs and very long bodies that may wait; exports likewise */
 #define SERVER_SLOW_THREADS 4
 #define SERVER_EXPORT_THREADS 4
+#define SERVER_READ_THREADS 10 /* remote reads at once, as many as Prometheus allows */
 
 /* starting -> ready [storage is open] -> stopping [signal]; starting -> stopping */
 enum server_phase {
@@ -45,6 +46,7 @@ struct server {
     struct worker *queries;      /* ... bounded in time by the query timeout */
     struct worker *slow;         /* merges, snapshots, very long bodies: may take minutes */
     struct worker *exports;      /* as slow as their clients read */
+    struct worker *reads;        /* remote read: likewise, but another server's queries wait for them */
     struct env *env;
     atomic_uint_fast64_t connections; /* open now, all loops */
     atomic_uint_fast64_t body_bytes;  /* held by request bodies, all loops */

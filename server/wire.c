@@ -72,7 +72,7 @@ static void put_body_headers(struct head *h, const struct exchange *x, bool chun
         put(h, "Transfer-Encoding: chunked\r\n");
     else if (x->stream == NULL)
         put(h, "Content-Length: %zu\r\n", a->body.n);
-    if (a->gzipped) put(h, "Content-Encoding: gzip\r\n");
+    if (a->gzipped || a->snappied) put(h, "Content-Encoding: %s\r\n", a->gzipped ? "gzip" : "snappy");
     if (x->server->config->compression == COMPRESSION_GZIP) put(h, "Vary: Accept-Encoding\r\n");
 }
 

@@ -16,6 +16,7 @@
 #include "ingest/remote_write.h"
 #include "storage/base/alloc.h"
 #include "storage/base/limits.h"
+#include "storage/base/snappy.h"
 
 #define ROUNDS 15
 #define BODIES_MAX 4096

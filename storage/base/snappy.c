@@ -1,5 +1,5 @@
 /*
- * snappy.c: the snappy block format, decoding only.
+ * snappy.c: the snappy block format, decoding (snappy_pack.c encodes).
  *
  *   varint  raw length
  *   then elements, each led by a tag byte whose low 2 bits say what it is:
@@ -17,7 +17,7 @@
  * Every read is checked against the input's end, every copy against the output's start and end.
  * Stateless; any thread.
  */
-#include "ingest/ingest.h"
+#include "storage/base/snappy.h"
 
 #include "storage/base/varint.h"
 

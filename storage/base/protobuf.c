@@ -1,5 +1,5 @@
 /*
- * protobuf.c: reading protobuf messages field by field, without copying.
+ * protobuf.c: protobuf messages, read field by field without copying, and written.
  *
  *   message = { tag value }     tag = varint: field number << 3 | wire type
  *   value   = varint | 8 bytes | 4 bytes | varint length and that many bytes
@@ -7,7 +7,7 @@
  * A reader is two pointers into the caller's bytes. What doesn't fit sets `bad` and leaves the position
  * where the trouble is, so that errors can name an offset. Stateless; any thread.
  */
-#include "ingest/protobuf.h"
+#include "storage/base/protobuf.h"
 
 static const uint8_t *fixed(struct pb *m, const uint8_t *p, size_t n, uint64_t *v)
 {
@@ -82,4 +82,51 @@ bool pb_sint64s(const struct pb_field *f, int64_t *v, uint32_t max, uint32_t *n)
         v[(*n)++] = unzigzag(u);
     }
     return true;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------ */
+
+static void put_tag(struct buf *out, uint32_t number, enum pb_wire wire)
+{
+    buf_varint(out, (uint64_t)number << 3 | wire);
+}
+
+void pb_put_u64(struct buf *out, uint32_t number, uint64_t v)
+{
+    put_tag(out, number, PB_VARINT);
+    buf_varint(out, v);
+}
+
+void pb_put_sint(struct buf *out, uint32_t number, int64_t v)
+{
+    pb_put_u64(out, number, zigzag(v));
+}
+
+void pb_put_double(struct buf *out, uint32_t number, double v)
+{
+    put_tag(out, number, PB_FIXED64);
+    buf_u64(out, f64_bits(v));
+}
+
+void pb_put_bytes(struct buf *out, uint32_t number, str bytes)
+{
+    put_tag(out, number, PB_BYTES);
+    buf_lenstr(out, bytes);
+}
+
+size_t pb_begin(struct buf *out, uint32_t number)
+{
+    put_tag(out, number, PB_BYTES);
+    return out->n;
+}
+
+void pb_end(struct buf *out, size_t start)
+{
+    uint8_t length[VARINT_MAX];
+    if (out->failed) return;
+    size_t n = out->n - start, digits = (size_t)(varint_put(length, n) - length);
+    if (buf_reserve(out, digits) == NULL) return;
+    memmove(out->data + start + digits, out->data + start, n);
+    memcpy(out->data + start, length, digits);
+    out->n += digits;
 }

@@ -1,10 +1,13 @@
 /*
- * test_snappy.c: our snappy decoder against hand-made blocks and, where it is installed, against
- * Google's library: what that one compresses we expand, what that one refuses we refuse.
+ * test_snappy.c: our snappy against hand-made blocks and, where it is installed, against Google's library: what
+ * either compresses both expand, what that one refuses we refuse.
  */
 #include <dlfcn.h>
 
-#include "tests/unit/ingest/fixture.h"
+#include "storage/base/alloc.h"
+#include "storage/base/rng.h"
+#include "storage/base/snappy.h"
+#include "tests/unit/testing.h"
 
 typedef int (*compress_fn)(const char *in, size_t n, char *out, size_t *out_n);
 typedef int (*uncompress_fn)(const char *in, size_t n, char *out, size_t *out_n);
@@ -167,7 +170,7 @@ static void test_against_google(void **state)
     enum { MAX = 100000, PACKED_MAX = MAX + MAX / 6 + 64 };
     if (google.compress == NULL) skip();
     struct rng rng;
-    test_seed(&rng);
+    rng_seed(&rng, test_seed());
     uint8_t *raw = mem_alloc(MAX);
     char *packed = mem_alloc(PACKED_MAX), *theirs = mem_alloc(MAX);
     for (int round = 0; round < 400; round++) {
@@ -191,12 +194,69 @@ static void test_against_google(void **state)
     mem_free(theirs);
 }
 
+/* Packs, expands with ours and theirs, and tells the packed size. */
+static size_t round_trip(const uint8_t *raw, size_t n)
+{
+    struct buf packed = {0}, out = {.max = n + 1};
+    char *exact = mem_dup(n ? (const void *)raw : "", n); /* so that a read past the end shows */
+    snappy_pack(exact, n, &packed);
+    assert_true(packed.n <= SNAPPY_PACKED_MAX(n));
+    err e = snappy_expand(packed.data, packed.n, &out);
+    if (e) fail_msg("%zu bytes: %s", n, err_message(e));
+    assert_int_equal(out.n, n);
+    if (n) assert_memory_equal(out.data, raw, n);
+    if (google.uncompress != NULL) {
+        char *theirs = mem_alloc(n + 1);
+        size_t their_n = n;
+        assert_int_equal(google.uncompress((const char *)packed.data, packed.n, theirs, &their_n), 0);
+        assert_true(str_eq((str){theirs, their_n}, buf_as_str(&out)));
+        mem_free(theirs);
+    }
+    size_t size = packed.n;
+    mem_free(exact);
+    buf_deinit(&packed);
+    buf_deinit(&out);
+    return size;
+}
+
+static void test_pack(void **state)
+{
+    (void)state;
+    enum { MAX = 200000 };
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    uint8_t *raw = mem_alloc(MAX);
+    for (int round = 0; round < 600; round++)
+        round_trip(raw, make_raw(&rng, raw, round % 20 == 0 ? MAX : 600));
+    for (size_t n = 0; n < 200; n++) { /* every length of literal and copy around the margins */
+        memset(raw, 'x', n);
+        round_trip(raw, n);
+        for (size_t i = 0; i < n; i++)
+            raw[i] = (uint8_t)rng_next(&rng);
+        round_trip(raw, n);
+    }
+    memset(raw, 0, MAX);
+    assert_true(round_trip(raw, MAX) < MAX / 20);
+    for (size_t i = 0; i < MAX; i++)
+        raw[i] = (uint8_t)rng_next(&rng);
+    assert_true(round_trip(raw, MAX) < MAX + MAX / 1000);
+    mem_free(raw);
+}
+
+static void test_pack_keeps_the_cap(void **state)
+{
+    (void)state;
+    struct buf out = {.max = 100};
+    snappy_pack("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 70, &out);
+    assert_true(out.failed);
+    buf_deinit(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_against_google),
+        cmocka_unit_test(test_blocks), cmocka_unit_test(test_refusals),           cmocka_unit_test(test_against_google),
+        cmocka_unit_test(test_pack),   cmocka_unit_test(test_pack_keeps_the_cap),
     };
     load_google();
     return cmocka_run_group_tests(tests, NULL, NULL);
