@@ -111,11 +111,15 @@ static err url_parse(const char *text, struct url *u)
     return NULL;
 }
 
-static int connect_to(const struct url *u)
+/* A connection to one of the host's addresses. "localhost" is loopback without asking: in an image there may be no file
+ * of hosts, and a name server may not know it. */
+static err connect_to(const struct url *u, int *out)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
-    if (getaddrinfo(u->host, u->port, &hints, &found) != 0) return -1;
-    int fd = -1;
+    const char *host = strcmp(u->host, "localhost") == 0 ? NULL : u->host;
+    int failed = getaddrinfo(host, u->port, &hints, &found);
+    if (failed != 0) return err_new(ERR_IO, "can't find host \"%s\": %s", u->host, gai_strerror(failed));
+    int fd = -1, why = 0;
     struct timeval patience = {.tv_sec = 5};
     for (struct addrinfo *a = found; a != NULL && fd < 0; a = a->ai_next) {
         fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -123,11 +127,13 @@ static int connect_to(const struct url *u)
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
         if (connect(fd, a->ai_addr, a->ai_addrlen) == 0) break;
+        why = errno;
         close(fd);
         fd = -1;
     }
     freeaddrinfo(found);
-    return fd;
+    *out = fd;
+    return fd >= 0 ? NULL : err_errno(why, "can't connect to %s port %s", u->host, u->port);
 }
 
 /* The status code of a GET, or -1. */
@@ -170,8 +176,9 @@ static int run_health(struct invocation *in)
     }
     if (e == NULL) e = url_parse(text, &u);
     if (e != NULL) return report(e, EXIT_USAGE);
-    int fd = connect_to(&u);
-    if (fd < 0) return report(err_errno(errno, "can't connect to %s", text), EXIT_FAILED);
+    int fd = -1;
+    e = connect_to(&u, &fd);
+    if (e != NULL) return report(e, EXIT_FAILED);
     int status = get_status(fd, &u);
     close(fd);
     if (status < 0) return report(err_new(ERR_IO, "no answer from %s", text), EXIT_FAILED);
@@ -198,7 +205,7 @@ static int print_help(void)
     buf_str(&out, STR("varve: a time-series database server.\n\nCommands:\n\n"));
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         buf_printf(&out, "  varve %s %s\n      %s\n", commands[i].name, commands[i].words, commands[i].help);
-    buf_str(&out, STR("\n"));
+    buf_str(&out, STR("\nExit codes: 0 good (serve: stopped when asked to), 1 it failed, 2 wrong arguments.\n\n"));
     config_print_help(&out);
     int code = print_all(&out, stdout);
     buf_deinit(&out);

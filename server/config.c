@@ -41,7 +41,8 @@ static const struct choice log_formats[] = {{"logfmt", 0}, {"json", 1}, {NULL, 0
 static const struct option options[] = {
     {"web.listen-address", OPTION_TEXT, AT(listen), ":8428",
      "addresses to listen on, separated by commas; without a host: all interfaces, IPv4 and IPv6", NULL},
-    {"web.max-body-size", OPTION_SIZE, AT(max_body_bytes), "64MiB", "largest request body as received", NULL},
+    {"web.max-body-size", OPTION_SIZE, AT(max_body_bytes), "64MiB",
+     "largest request body as received; at most a quarter of the memory limit", NULL},
     {"web.max-connections", OPTION_COUNT, AT(max_connections), "10000", "connections open at once", NULL},
     {"web.cors.origin", OPTION_TEXT, AT(cors_origin), ".*",
      "regular expression of the origins that browsers may call from; empty: none", NULL},
@@ -317,6 +318,7 @@ void config_derive(struct config *c, uint64_t machine_memory, unsigned cores)
     if (c->head_max_bytes == 0) c->head_max_bytes = at_most(c->memory_limit / 6, 96 * mib);
     if (c->cache_bytes == 0) c->cache_bytes = at_most(c->memory_limit / 16, 64 * mib);
     if (c->query_max_memory == 0) c->query_max_memory = at_most(c->memory_limit / 4, 1024 * mib);
+    c->max_body_bytes = at_most(c->max_body_bytes, c->memory_limit / 4);
     if (c->web_threads == 0) c->web_threads = at_most(cores, 4);
     if (c->query_concurrency == 0) c->query_concurrency = cores > 4 ? cores : 4;
 }

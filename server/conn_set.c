@@ -16,7 +16,7 @@
 #include "storage/base/alloc.h"
 
 #define TICK_MS 1000
-#define STOP_MS 10000
+#define STOP_MS 4000          /* docker stop kills after 10 s, and the head is still to be written out */
 #define SCRATCH_IDLE_TICKS 30 /* longer than senders pause between two requests */
 
 static void start_ticking(struct conns *cs);

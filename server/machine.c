@@ -1,9 +1,8 @@
 /*
- * machine.c: cgroup limits (v2, then v1), affinity, and /proc/self.
+ * machine.c: memory, cores, and /proc/self.
  *
- * A container sees the whole machine's RAM and cores in the ordinary places; its limits stand in the
- * cgroup files, which are read as seen from inside (the process's own cgroup is the root there).
- * Missing files mean no limit. Any thread.
+ * A container sees the whole machine's RAM and cores in the ordinary places; its limits are those of its
+ * control groups (cgroup.c). Any thread.
  */
 #include "server/machine.h"
 
@@ -13,6 +12,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "server/cgroup.h"
 
 /* First line of a small file; false if it can't be read. */
 static bool read_line(const char *path, char *out, size_t n)
@@ -24,48 +25,22 @@ static bool read_line(const char *path, char *out, size_t n)
     return ok;
 }
 
-static uint64_t cgroup_memory(void)
-{
-    static const char *const paths[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
-    char line[64];
-    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
-        if (!read_line(paths[i], line, sizeof line)) continue;
-        uint64_t bytes = strtoull(line, NULL, 10); /* "max" is 0 */
-        if (bytes > 0) return bytes;
-    }
-    return UINT64_MAX;
-}
-
 uint64_t machine_memory(void)
 {
+    struct cgroup_limits limits;
     uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t limit = cgroup_memory();
-    return limit < ram ? limit : ram;
-}
-
-/* Cores that the quota amounts to; 0 if there is none. */
-static double cgroup_cores(void)
-{
-    char line[64];
-    double quota = 0, period = 0;
-    if (read_line("/sys/fs/cgroup/cpu.max", line, sizeof line)) {
-        char *end;
-        quota = strtod(line, &end); /* "max" is 0 */
-        period = strtod(end, NULL);
-    } else if (read_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", line, sizeof line)) {
-        quota = strtod(line, NULL);
-        if (read_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", line, sizeof line)) period = strtod(line, NULL);
-    }
-    return quota > 0 && period > 0 ? quota / period : 0;
+    cgroup_read("", &limits);
+    return limits.memory < ram ? limits.memory : ram;
 }
 
 unsigned machine_cores(void)
 {
-    cpu_set_t set;
+    struct cgroup_limits limits;
+    cpu_set_t set; /* follows cpusets too */
     CPU_ZERO(&set);
     int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    double quota = cgroup_cores();
-    if (quota > 0 && quota < n) n = (int)(quota + 0.999);
+    cgroup_read("", &limits);
+    if (limits.cores > 0 && limits.cores < n) n = (int)(limits.cores + 0.999);
     return n > 0 ? (unsigned)n : 1;
 }
 

@@ -239,6 +239,7 @@ static err run(struct life *l)
              (unsigned long long)s->config->memory_limit);
     wait_for_signal(l);
     atomic_store(&s->phase, PHASE_STOPPING);
+    storage_stop_merges(s->db); /* they may run for hours, a container is killed after seconds */
 out:
     stop_loops(l);
     if (s->db != NULL) KEEP_FIRST(close_rooms(s));
@@ -258,8 +259,7 @@ int server_run(const struct config *config)
     s->log = log_create(STDERR_FILENO, (enum log_level)config->log_level, config->log_json != 0);
     s->metrics = metrics_create();
     s->self = self_create(s);
-    s->body_bytes_max =
-        config->memory_limit / 4 > 2 * config->max_body_bytes ? config->memory_limit / 4 : 2 * config->max_body_bytes;
+    s->body_bytes_max = config->memory_limit / 4; /* config_derive: one body is no larger */
     http_setup();
     machine_raise_files();
     log_info(s->log, "starting", "version=%s revision=%s pid=%d", VARVE_VERSION, VARVE_REVISION, (int)getpid());

@@ -7,12 +7,11 @@
  */
 #include "storage/db_internal.h"
 
-#include <time.h>
-
 #include "storage/base/alloc.h"
 #include "storage/base/assert.h"
 #include "storage/base/limits.h"
 #include "storage/base/map.h"
+#include "storage/base/mono.h"
 
 #define FROZEN_MAX 3        /* heads waiting to be written out before writers have to wait */
 #define ROOM_WAIT_SECONDS 5 /* how long a writer waits for a flush before it is refused */
@@ -285,15 +284,13 @@ static err wait_for_room(struct db *db)
 {
     if (atomic_load_explicit(&db->frozen, memory_order_relaxed) < FROZEN_MAX) return NULL;
     if (!db->threads_started) return NULL;
-    struct timespec until;
-    timespec_get(&until, TIME_UTC);
-    until.tv_sec += ROOM_WAIT_SECONDS;
-    int timed_out = 0;
+    struct timespec until = mono_deadline(ROOM_WAIT_SECONDS);
+    bool in_time = true;
     pthread_mutex_lock(&db->wake_lock);
-    while (atomic_load(&db->frozen) >= FROZEN_MAX && timed_out == 0)
-        timed_out = pthread_cond_timedwait(&db->room, &db->wake_lock, &until);
+    while (atomic_load(&db->frozen) >= FROZEN_MAX && in_time)
+        in_time = mono_cond_wait(&db->room, &db->wake_lock, &until);
     pthread_mutex_unlock(&db->wake_lock);
-    if (timed_out == 0) return NULL;
+    if (in_time) return NULL;
     counter_inc(db->metrics.rejected_busy);
     return err_new(ERR_BUSY, "memory for new samples is full and writing it out lags behind; try again");
 }

@@ -93,6 +93,7 @@ struct db {
     pthread_cond_t room;           /* a head was written out; with wake_lock */
     bool flush_asked, merge_asked; /* guarded by wake_lock */
     atomic_bool stopping;
+    atomic_bool merges_off; /* asked to stop: a merge that runs ends soon, none begins */
     bool threads_started;
     pthread_t flusher, merger;
     int64_t disk_checked_ns, retention_checked_ms, trimmed_ns; /* the flusher's */

@@ -126,6 +126,24 @@ static uint64_t clean_seq_after(const struct view *v, struct run r)
     return seq;
 }
 
+/*
+ * The oldest time that is kept by what can't be undone; INT64_MIN if all is. The wall clock counts only as far as
+ * samples have come: one that runs years ahead (a board without a battery, a wrong time server) drops nothing.
+ */
+static int64_t drop_before(const struct db *db, const struct view *v)
+{
+    int64_t newest = INT64_MIN, now = db_now(db);
+    for (size_t i = 0; i < v->n_parts; i++)
+        if (part_meta(v->parts[i].part)->t_max > newest) newest = part_meta(v->parts[i].part)->t_max;
+    for (size_t i = 0; i < v->n_heads; i++) {
+        int64_t t_max = atomic_load(&v->heads[i]->t_max);
+        if (t_max > newest) newest = t_max;
+    }
+    if (newest > now) newest = now;
+    if (db->o.retention_ms <= 0 || newest < INT64_MIN + db->o.retention_ms) return INT64_MIN;
+    return newest - db->o.retention_ms;
+}
+
 static err merge_run(struct db *db, const struct view *v, struct run r)
 {
     uint64_t start = db->env->ops->mono_ns(db->env), bytes_in = 0;
@@ -139,11 +157,11 @@ static err merge_run(struct db *db, const struct view *v, struct run r)
     char path[4096];
     struct part_meta meta = {.id = db_new_part(db, part_meta(inputs[0])->partition, path, sizeof path)};
     struct delete_context deletes = {v, r};
-    struct merge_options o = {.t_keep_min = db_retention_start(db),
+    struct merge_options o = {.t_keep_min = drop_before(db, v),
                               .dedup_ms = db->o.dedup_ms,
                               .deletes = v->n_tombstones > 0 ? deletes_of : NULL,
                               .deletes_arg = &deletes,
-                              .cancel = &db->stopping};
+                              .cancel = &db->merges_off};
     TRY(merge_parts(db->env, &db->key, inputs, r.n, path, &meta, &o));
 
     struct view_part out = {.clean_seq = clean_seq_after(v, r)};
@@ -196,6 +214,7 @@ static err merge_counted(struct db *db, const struct view *v, struct run r)
 err db_merge_due(struct db *db, bool *did)
 {
     *did = false;
+    if (atomic_load(&db->merges_off)) return NULL;
     pthread_mutex_lock(&db->merge_lock);
     struct view *v = db_view(db);
     struct run r = choose(v);
@@ -232,7 +251,7 @@ err storage_merge(struct db *db, int32_t partition)
 {
     err e = NULL;
     int32_t from = INT32_MIN;
-    for (bool more = true; more && e == NULL;) {
+    for (bool more = true; more && e == NULL && !atomic_load(&db->merges_off);) {
         pthread_mutex_lock(&db->merge_lock);
         struct view *v = db_view(db);
         struct run r = forced_run(v, partition, &from);
@@ -245,17 +264,19 @@ err storage_merge(struct db *db, int32_t partition)
         view_unref(v);
         pthread_mutex_unlock(&db->merge_lock);
     }
-    return e;
+    if (!atomic_load(&db->merges_off)) return e;
+    err_free(e);
+    return err_new(ERR_BUSY, "the server is stopping; merges go on when it runs again");
 }
 
 /* ---- retention -------------------------------------------------------------------------------------------------- */
 
 err db_retain(struct db *db)
 {
-    int64_t start = db_retention_start(db);
-    if (start == INT64_MIN) return NULL;
+    if (db->o.retention_ms <= 0) return NULL;
     pthread_mutex_lock(&db->merge_lock); /* a merge must not have these as inputs */
     struct view *v = db_view(db);
+    int64_t start = drop_before(db, v);
     struct part **gone = mem_alloc(v->n_parts * sizeof(struct part *) + 1);
     size_t n = 0;
     for (size_t i = 0; i < v->n_parts; i++)

@@ -13,6 +13,7 @@
 #include "storage/base/alloc.h"
 #include "storage/base/assert.h"
 #include "storage/base/map.h"
+#include "storage/base/mono.h"
 #include "storage/db_internal.h"
 #include "storage/recover.h"
 
@@ -86,9 +87,9 @@ static struct db *db_create(const struct storage_options *o)
                                 &db->merge_lock,  &db->wake_lock, &db->metadata_lock};
     for (size_t i = 0; i < ARRAY_LEN(locks); i++)
         pthread_mutex_init(locks[i], NULL);
-    pthread_cond_init(&db->flush_wake, NULL);
-    pthread_cond_init(&db->merge_wake, NULL);
-    pthread_cond_init(&db->room, NULL);
+    pthread_cond_t *waits[] = {&db->flush_wake, &db->merge_wake, &db->room};
+    for (size_t i = 0; i < ARRAY_LEN(waits); i++)
+        mono_cond_init(waits[i]);
     db->metadata = strmap_create(NULL);
     db->creations = creations_create(&db->key);
     return db;
@@ -200,15 +201,13 @@ err storage_tick(struct db *db)
 }
 
 /* Waits until asked, for some seconds at most. False when stopping. */
-static bool wait_asked(struct db *db, pthread_cond_t *wake, bool *asked, int seconds)
+static bool wait_asked(struct db *db, pthread_cond_t *wake, bool *asked, unsigned seconds)
 {
-    struct timespec until;
-    timespec_get(&until, TIME_UTC);
-    until.tv_sec += seconds;
+    struct timespec until = mono_deadline(seconds);
     pthread_mutex_lock(&db->wake_lock);
-    int timed_out = 0;
-    while (!*asked && timed_out == 0 && !atomic_load(&db->stopping))
-        timed_out = pthread_cond_timedwait(wake, &db->wake_lock, &until);
+    bool in_time = true;
+    while (!*asked && in_time && !atomic_load(&db->stopping))
+        in_time = mono_cond_wait(wake, &db->wake_lock, &until);
     *asked = false;
     pthread_mutex_unlock(&db->wake_lock);
     return !atomic_load(&db->stopping);
@@ -261,8 +260,14 @@ static err start_threads(struct db *db)
     return NULL;
 }
 
+void storage_stop_merges(struct db *db)
+{
+    atomic_store(&db->merges_off, true);
+}
+
 static void stop_threads(struct db *db)
 {
+    storage_stop_merges(db);
     atomic_store(&db->stopping, true);
     if (!db->threads_started) return;
     db_ask_flush(db);

@@ -216,8 +216,11 @@ void cardinality_deinit(struct cardinality *c);
 err storage_delete(struct db *db, const struct matcher *m, size_t n, int64_t t_min, int64_t t_max)
     __attribute__((warn_unused_result));
 err storage_flush(struct db *db) __attribute__((warn_unused_result)); /* head → parts, waits */
-/* Merges each partition into one part (partition < 0: all), waits. */
+/* Merges each partition into one part (partition < 0: all), waits. ERR_BUSY once merges are stopped. */
 err storage_merge(struct db *db, int32_t partition) __attribute__((warn_unused_result));
+/* The process is about to end: running merges end within a series or so, with nothing changed, none begin. Any thread.
+ */
+void storage_stop_merges(struct db *db);
 /* Hard-linked copy under <path>/snapshots/<name>; name is made when NULL. *out: heap string, the caller's. */
 err storage_snapshot(struct db *db, const char *name, char **out) __attribute__((warn_unused_result));
 typedef void (*storage_snapshot_fn)(void *arg, str name);

@@ -16,10 +16,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "storage/base/alloc.h"
 #include "storage/base/assert.h"
+#include "storage/base/mono.h"
 
 #define FAILURES_KEPT 64 /* failed ranges that waiters can still ask for */
 #define SYNC_INTERVAL_NS UINT64_C(1000000000)
@@ -200,10 +200,8 @@ static void wait_for_work(struct wal *w)
         pthread_cond_wait(&w->work, &w->lock);
         return;
     }
-    struct timespec until;
-    timespec_get(&until, TIME_UTC);
-    until.tv_sec += 1;
-    pthread_cond_timedwait(&w->work, &w->lock, &until);
+    struct timespec until = mono_deadline(1);
+    mono_cond_wait(&w->work, &w->lock, &until);
 }
 
 static void *run(void *arg)
@@ -254,7 +252,7 @@ err wal_open(const struct wal_options *o, struct wal **out)
     w->failed_writes =
         metrics_counter(o->metrics, "varve_wal_failed_writes_total", NULL, "Writes or syncs of the log that failed.");
     pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->work, NULL);
+    mono_cond_init(&w->work);
     pthread_cond_init(&w->progress, NULL);
     segment_add(w, o->generation);
     *out = w;

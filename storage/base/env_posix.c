@@ -14,6 +14,7 @@
  */
 #include "storage/base/env.h"
 
+#include "storage/base/access.h"
 #include "storage/base/alloc.h"
 #include "storage/base/assert.h"
 
@@ -75,7 +76,7 @@ static err posix_file_open(struct env *env, const char *path, enum env_open how,
 {
     (void)env;
     int fd = open_retry(path, open_flags(how));
-    if (fd < 0) return err_errno(errno, "open %s", path);
+    if (fd < 0) return access_error(errno, "open", path);
 
     struct stat st = {0};
     if (how == ENV_APPEND && fstat(fd, &st) != 0) {
@@ -174,14 +175,14 @@ static err posix_link(struct env *env, const char *from, const char *to)
 static err posix_unlink(struct env *env, const char *path)
 {
     (void)env;
-    if (unlink(path) != 0 && errno != ENOENT) return err_errno(errno, "remove %s", path);
+    if (unlink(path) != 0 && errno != ENOENT) return access_error(errno, "remove", path);
     return NULL;
 }
 
 static err posix_rmdir(struct env *env, const char *path)
 {
     (void)env;
-    if (rmdir(path) != 0) return err_errno(errno, "remove directory %s", path);
+    if (rmdir(path) != 0) return access_error(errno, "remove directory", path);
     return NULL;
 }
 
@@ -189,7 +190,7 @@ static err posix_dir_sync(struct env *env, const char *path)
 {
     (void)env;
     int fd = open_retry(path, O_RDONLY | O_DIRECTORY);
-    if (fd < 0) return err_errno(errno, "open directory %s", path);
+    if (fd < 0) return access_error(errno, "open directory", path);
     err e = NULL;
     while (fsync(fd) != 0) {
         if (errno == EINTR) continue;
@@ -225,7 +226,7 @@ static err make_one(struct env *env, char *path)
     if (mkdir(path, DIR_MODE) == 0) return sync_parent(env, path);
     int why = errno;
     if (why == EEXIST && is_directory(path)) return NULL; /* someone else was quicker */
-    return err_errno(why == EEXIST ? ENOTDIR : why, "make directory %s", path);
+    return access_error(why == EEXIST ? ENOTDIR : why, "make directory", path);
 }
 
 static err posix_mkdir(struct env *env, const char *path)
@@ -258,7 +259,7 @@ static err posix_dir_list(struct env *env, const char *path, env_dir_fn fn, void
 {
     (void)env;
     DIR *dir = opendir(path);
-    if (dir == NULL) return err_errno(errno, "open directory %s", path);
+    if (dir == NULL) return access_error(errno, "open directory", path);
     struct dirent *entry;
     for (errno = 0; (entry = readdir(dir)) != NULL; errno = 0) {
         str name = str_of(entry->d_name);
@@ -329,7 +330,7 @@ static err posix_lock(struct env *env, const char *path, struct env_file **out)
 {
     (void)env;
     int fd = open_retry(path, O_RDWR | O_CREAT);
-    if (fd < 0) return err_errno(errno, "open %s", path);
+    if (fd < 0) return access_error(errno, "open", path);
     err e = take_lock(fd, path);
     if (e != NULL) {
         close(fd);

@@ -52,7 +52,7 @@ CALL = r"(?<![\w.>]){}\s*\("
 BANS = [
     (["open", "openat", "creat", "pwrite", "fsync", "fdatasync", "rename", "unlink", "ftruncate", "time",
       "gettimeofday", "clock_gettime", "rand", "random", "getrandom"],
-     r"storage/", r"storage/base/env_posix\.c", "env"),
+     r"storage/", r"storage/base/(env_posix|mono)\.c", "env"),
     (["malloc", "calloc", "realloc", "free", "strdup", "strndup", "asprintf"],
      r"(storage|ingest|query|server)/", r"storage/base/alloc\.c", "alloc or an arena"),
     (["exit", "abort", "printf", "fprintf", "perror", "puts"],

@@ -9,13 +9,16 @@
 
 #include <cmocka.h>
 
+#include "storage/base/access.h"
 #include "storage/base/alloc.h"
 #include "storage/base/env.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -171,6 +174,46 @@ static void test_names(void **state)
     assert_err(ops->rename(r->env, b, a), ERR_NOT_FOUND, b);
 }
 
+/* What another user may not do: the message names the path that denies it, its owner, the process's ids, a remedy. */
+static void try_as_nobody(struct room *r, const char *file, const char *dir)
+{
+    const struct env_ops *ops = r->env->ops;
+    struct env_file *f;
+    char owner[64], remedy[512];
+    if (setgid(4711) != 0 || setuid(4710) != 0) _exit(9);
+    snprintf(owner, sizeof owner, "(mode 0600), this process runs as uid 4710, gid 4711");
+    snprintf(remedy, sizeof remedy, "chown -R 4710:4711 %s)", file);
+    err e = ops->file_open(r->env, file, ENV_APPEND, &f);
+    if (e == NULL || strstr(err_message(e), owner) == NULL || strstr(err_message(e), remedy) == NULL) _exit(1);
+    e = ops->mkdir(r->env, dir);
+    snprintf(remedy, sizeof remedy, "%s belongs to uid 0, gid 0 (mode 0755)", r->dir);
+    if (e == NULL || strstr(err_message(e), "make directory") == NULL || strstr(err_message(e), remedy) == NULL)
+        _exit(2);
+    if (chdir(r->dir) != 0) _exit(8);
+    e = ops->mkdir(r->env, "relative");
+    if (e == NULL || strstr(err_message(e), remedy) == NULL) _exit(3);
+    _exit(0);
+}
+
+static void test_denied_access_is_explained(void **state)
+{
+    struct room *r = *state;
+    int status = -1;
+    if (geteuid() != 0) skip(); /* only root can become another user */
+    const char *file = in_dir(r, 0, "mine"), *dir = in_dir(r, 1, "sub/deep");
+    write_file(r, file, "x");
+    assert_int_equal(chmod(file, 0600), 0);
+    assert_int_equal(chmod(r->dir, 0755), 0);
+    pid_t child = fork();
+    if (child == 0) try_as_nobody(r, file, dir);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    err e = access_error(EROFS, "open", "/x/LOCK");
+    assert_err(e, ERR_IO, "open /x/LOCK: Read-only file system: it is mounted read-only; mount it writable");
+    e = access_error(ENOENT, "open", "/x");
+    assert_err(e, ERR_NOT_FOUND, "open /x: No such file");
+}
+
 static void count_entry(void *arg, str name, bool is_dir)
 {
     int *seen = arg;
@@ -280,6 +323,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_append_and_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_truncate_moves_the_position, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failed_writes_are_errors, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_denied_access_is_explained, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_directories, setup, teardown),
         cmocka_unit_test_setup_teardown(test_relative_mkdir, setup, teardown),

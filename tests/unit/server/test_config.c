@@ -178,6 +178,11 @@ static void test_derived(void **state)
     assert_int_equal(c.web_threads, 1);
     assert_int_equal(c.memory_limit, UINT64_C(1) << 30);
     assert_int_equal(c.query_concurrency, 96);
+    assert_int_equal(c.max_body_bytes, 64u << 20);
+    assert_ok(load_words(&c, NULL, (char *[]){"varve", NULL}));
+    config_derive(&c, UINT64_C(128) << 20, 1); /* a small container: no body may be larger than all bodies together */
+    assert_int_equal(c.max_body_bytes, c.memory_limit / 4);
+    assert_true(c.head_max_bytes + c.cache_bytes + c.max_body_bytes + c.query_max_memory < c.memory_limit);
 }
 
 static void test_help(void **state)
