@@ -95,19 +95,17 @@ static void print_timestamp(struct printer *p, const struct modifiers *m)
         put(p, ",\"timestamp\":null");
 }
 
-/* range is NULL for an instant selector. */
+/* range is NULL for an instant selector. `anchored`, `smoothed` and `fillValues` are there only where they are set:
+ * trees of queries without them are the same as from servers that don't know them. */
 static void print_selector(struct printer *p, const struct selector *s, const struct duration *range)
 {
-    put(p, "{\"anchored\":");
-    put_bool(p, s->mod.anchored);
-    put(p, ",");
+    put(p, s->mod.anchored ? "{\"anchored\":true," : "{");
     print_matchers(p, s);
     put(p, ",\"name\":");
     put_string(p, s->name);
     put_ms(p, "offset", s->mod.offset.ms);
     if (range) put_ms(p, "range", range->ms);
-    put(p, ",\"smoothed\":");
-    put_bool(p, s->mod.smoothed);
+    if (s->mod.smoothed) put(p, ",\"smoothed\":true");
     print_start_or_end(p, &s->mod);
     print_timestamp(p, &s->mod);
     put(p, range ? ",\"type\":\"matrixSelector\"}" : ",\"type\":\"vectorSelector\"}");
@@ -152,11 +150,15 @@ static void print_matching(struct printer *p, const struct expr *e)
         put(p, "null");
         return;
     }
-    buf_printf(p->out, "{\"card\":\"%s\",\"fillValues\":{\"lhs\":", cards[m->card]);
-    print_fill(p, m->fill_left, m->fill_left_value);
-    put(p, ",\"rhs\":");
-    print_fill(p, m->fill_right, m->fill_right_value);
-    put(p, "},\"include\":");
+    buf_printf(p->out, "{\"card\":\"%s\"", cards[m->card]);
+    if (m->fill_left || m->fill_right) {
+        put(p, ",\"fillValues\":{\"lhs\":");
+        print_fill(p, m->fill_left, m->fill_left_value);
+        put(p, ",\"rhs\":");
+        print_fill(p, m->fill_right, m->fill_right_value);
+        put(p, "}");
+    }
+    put(p, ",\"include\":");
     put_strings(p, m->include, m->n_include);
     put(p, ",\"labels\":");
     put_strings(p, m->labels, m->n_labels);

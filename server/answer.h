@@ -11,7 +11,7 @@
 
 #define ANSWER_JSON "application/json"
 #define ANSWER_TEXT "text/plain; charset=utf-8"
-#define ANSWER_METRICS "text/plain; version=0.0.4; charset=utf-8"
+#define ANSWER_METRICS "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
 struct answer {
     int status;               /* 0 = not filled yet */

@@ -46,6 +46,10 @@ static const struct option options[] = {
     {"web.max-connections", OPTION_COUNT, AT(max_connections), "10000", "connections open at once", NULL},
     {"web.cors.origin", OPTION_TEXT, AT(cors_origin), ".*",
      "regular expression of the origins that browsers may call from; empty: none", NULL},
+    {"web.enable-admin-api", OPTION_FLAG, AT(admin_api), "false",
+     "let clients delete series (delete_series and clean_tombstones under /api/v1/admin/tsdb)", NULL},
+    {"web.enable-lifecycle", OPTION_FLAG, AT(lifecycle), "false", "let clients end the server (/-/quit, /-/reload)",
+     NULL},
     {"web.compression", OPTION_CHOICE, AT(compression), "gzip", "compress answers for clients that ask for it",
      compressions},
     {"web.threads", OPTION_COUNT, AT(web_threads), "0", "event loops; 0: one a core, 4 at most", NULL},
@@ -301,6 +305,79 @@ err config_load(struct config *c, int argc, char **argv, char **environment, cha
             rest[(*n_rest)++] = argv[i];
     }
     return NULL;
+}
+
+/* ---- the other way round ------------------------------------------------------------------------------------- */
+
+void config_print_duration(int64_t ms, struct buf *out)
+{
+    static const struct {
+        const char *name;
+        int64_t ms;
+        bool whole; /* only if nothing is left over: 1y, but not 1y1d */
+    } units[] = {{"y", INT64_C(365) * 86400000, true},
+                 {"w", INT64_C(7) * 86400000, true},
+                 {"d", 86400000, false},
+                 {"h", 3600000, false},
+                 {"m", 60000, false},
+                 {"s", 1000, false},
+                 {"ms", 1, false}};
+    if (ms == 0) buf_str(out, STR("0"));
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        int64_t n = ms / units[i].ms;
+        if (n == 0 || (units[i].whole && n * units[i].ms != ms)) continue;
+        buf_printf(out, "%lld%s", (long long)n, units[i].name);
+        ms -= n * units[i].ms;
+    }
+}
+
+void config_print_size(uint64_t bytes, struct buf *out)
+{
+    static const char *const names[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    while (bytes > 0 && bytes % 1024 == 0 && unit + 1 < ARRAY_LEN(names)) {
+        bytes /= 1024;
+        unit++;
+    }
+    buf_printf(out, "%llu%s", (unsigned long long)bytes, names[unit]);
+}
+
+size_t config_option_count(void)
+{
+    return ARRAY_LEN(options);
+}
+
+str config_option_flag(size_t i)
+{
+    return str_of(options[i].flag);
+}
+
+bool config_option(const struct config *c, size_t i, struct buf *value)
+{
+    const struct option *o = &options[i];
+    const void *at = (const char *)c + o->at;
+    switch (o->type) {
+    case OPTION_TEXT:
+        buf_str(value, str_of(*(const char *const *)at));
+        break;
+    case OPTION_FLAG:
+        buf_str(value, str_of(*(const bool *)at ? "true" : "false"));
+        break;
+    case OPTION_COUNT:
+        buf_printf(value, "%llu", (unsigned long long)*(const uint64_t *)at);
+        break;
+    case OPTION_SIZE:
+        config_print_size(*(const uint64_t *)at, value);
+        break;
+    case OPTION_DURATION:
+        config_print_duration(*(const int64_t *)at, value);
+        break;
+    case OPTION_CHOICE:
+        for (const struct choice *choice = o->choices; choice->name != NULL; choice++)
+            if (choice->value == *(const int *)at) buf_str(value, str_of(choice->name));
+        break;
+    }
+    return o->type == OPTION_TEXT || o->type == OPTION_CHOICE;
 }
 
 /* ---- budgets ------------------------------------------------------------------------------------------------- */

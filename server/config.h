@@ -17,6 +17,7 @@ struct config {
     uint64_t max_body_bytes;
     uint64_t max_connections;
     const char *cors_origin;
+    bool admin_api, lifecycle;
     int compression; /* enum config_compression */
     uint64_t web_threads;
     int64_t head_timeout_ms, body_timeout_ms, idle_timeout_ms;
@@ -53,8 +54,17 @@ void config_derive(struct config *c, uint64_t machine_memory, unsigned cores);
 
 void config_print_help(struct buf *out);
 
+/* The options as they are in effect, in the table's order: flag, and the value appended as a flag would take it. True
+ * from config_option: the value is a text or a word, so YAML has to have it in quotes. */
+size_t config_option_count(void);
+str config_option_flag(size_t i);
+bool config_option(const struct config *c, size_t i, struct buf *value);
+
 /* "15d", "1h30m", "1y", "500ms", "0" and plain seconds → ms; "512MiB", "1GB", plain bytes. */
 bool config_parse_duration(str s, int64_t *ms);
 bool config_parse_size(str s, uint64_t *bytes);
+/* The other way round, exactly: "1h30m", "64MiB", "0". */
+void config_print_duration(int64_t ms, struct buf *out);
+void config_print_size(uint64_t bytes, struct buf *out);
 
 #endif

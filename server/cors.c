@@ -19,7 +19,7 @@ str cors_allow(const struct cors *c, str origin)
 {
     str none = {0};
     if (!c->active || origin.n == 0) return none;
-    if (c->any) return STR("*");
+    if (c->any) return origin;
     bool matched = false;
     err e = matcher_match(&c->matcher, origin, &matched);
     bool allowed = e == NULL && matched;

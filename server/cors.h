@@ -9,14 +9,15 @@
 #include "storage/storage.h"
 
 struct cors {
-    bool any;    /* the pattern is .*: the answer is the same for all */
+    bool any;    /* the pattern is .*: all may */
     bool active; /* false: no origin may */
     struct matcher matcher;
 };
 
 err cors_init(struct cors *c, const char *pattern) __attribute__((warn_unused_result));
 void cors_deinit(struct cors *c);
-/* What Access-Control-Allow-Origin should say to a request from `origin`; n = 0: no such header. */
+/* What Access-Control-Allow-Origin should say to a request from `origin`: the origin itself, or nothing (n = 0). It is
+ * never `*`, which browsers refuse where requests carry credentials. */
 str cors_allow(const struct cors *c, str origin);
 
 #endif

@@ -6,6 +6,7 @@
 #include "server/args.h"
 #include "server/handlers.h"
 #include "storage/base/alloc.h"
+#include "storage/base/limits.h"
 
 struct meta_call {
     struct match_sets sets;
@@ -13,11 +14,20 @@ struct meta_call {
     struct query_notes notes;
 };
 
+/* An end before the start is no error here, as in Prometheus: nothing lies in between. */
+static err meta_range(const struct exchange *x, struct meta_request *rq)
+{
+    rq->start_ms = LIMIT_TIME_MIN;
+    rq->end_ms = LIMIT_TIME_MAX;
+    TRY(args_time(x, "start", &rq->start_ms));
+    return args_time(x, "end", &rq->end_ms);
+}
+
 static err meta_arguments(struct exchange *x, bool match_needed, struct meta_call *call)
 {
     TRY(args_match(x, match_needed, &call->sets));
     call->rq.match = &call->sets;
-    TRY(args_range(x, &call->rq.start_ms, &call->rq.end_ms));
+    TRY(meta_range(x, &call->rq));
     return args_count(x, "limit", &call->rq.limit);
 }
 

@@ -2,20 +2,15 @@
  * h_status.c: is it alive, is it ready, what is it: cheap answers, on the loop.
  *
  * buildinfo claims a Prometheus version because clients choose their API by it; it must not have a
- * `features` member, or Grafana takes the server for Mimir. Rules and alerts are empty lists: there
- * are none here, and the calls have to exist.
+ * `features` member, or Grafana takes the server for Mimir.
  */
+#include <signal.h>
+#include <unistd.h>
+
 #include "server/handlers.h"
 #include "server/self.h"
 
 #define PROMETHEUS_VERSION "3.5.0" /* the API that is spoken */
-
-static void data_literal(struct exchange *x, str json)
-{
-    answer_data_begin(&x->out);
-    buf_str(&x->out.body, json);
-    answer_data_end(&x->out, NULL);
-}
 
 void h_status_ready(struct server *s, struct exchange *x)
 {
@@ -52,19 +47,24 @@ void h_status_metrics(struct server *s, struct exchange *x)
 void h_status_buildinfo(struct server *s, struct exchange *x)
 {
     (void)s;
-    data_literal(x, STR("{\"version\":\"" PROMETHEUS_VERSION "\",\"revision\":\"" VARVE_REVISION
-                        "\",\"branch\":\"main\",\"buildUser\":\"\",\"buildDate\":\"\",\"goVersion\":\"\","
-                        "\"application\":\"varve\",\"varveVersion\":\"" VARVE_VERSION "\"}"));
+    answer_data_begin(&x->out);
+    buf_str(&x->out.body, STR("{\"version\":\"" PROMETHEUS_VERSION "\",\"revision\":\"" VARVE_REVISION
+                              "\",\"branch\":\"main\",\"buildUser\":\"\",\"buildDate\":\"\",\"goVersion\":\"\","
+                              "\"application\":\"varve\",\"varveVersion\":\"" VARVE_VERSION "\"}"));
+    answer_data_end(&x->out, NULL);
 }
 
-void h_status_rules(struct server *s, struct exchange *x)
+/* There is no configuration file. 200, as scripts that changed something elsewhere wait for it. */
+void h_status_reload(struct server *s, struct exchange *x)
 {
     (void)s;
-    data_literal(x, STR("{\"groups\":[]}"));
+    answer_text(&x->out, 200, "Nothing to reload: options are read once, at the start.\n");
 }
 
-void h_status_alerts(struct server *s, struct exchange *x)
+/* The signal comes to the first loop as if from outside; this answer still goes out. */
+void h_status_quit(struct server *s, struct exchange *x)
 {
-    (void)s;
-    data_literal(x, STR("{\"alerts\":[]}"));
+    log_info(s->log, "told to quit over HTTP", "path=/-/quit");
+    answer_text(&x->out, 200, "Requesting termination... Goodbye!\n");
+    kill(getpid(), SIGTERM);
 }

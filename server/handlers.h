@@ -40,8 +40,23 @@ void h_status_healthy(struct server *s, struct exchange *x);
 void h_status_health(struct server *s, struct exchange *x);
 void h_status_metrics(struct server *s, struct exchange *x);
 void h_status_buildinfo(struct server *s, struct exchange *x);
-void h_status_rules(struct server *s, struct exchange *x);
-void h_status_alerts(struct server *s, struct exchange *x);
+void h_status_reload(struct server *s, struct exchange *x);
+void h_status_quit(struct server *s, struct exchange *x);
+
+/* h_info.c: on the loop, cheap */
+void h_status_config(struct server *s, struct exchange *x);
+void h_status_flags(struct server *s, struct exchange *x);
+void h_status_runtimeinfo(struct server *s, struct exchange *x);
+void h_status_walreplay(struct server *s, struct exchange *x);
+
+/* h_none.c: on the loop: well-formed answers about what there is not */
+void h_none_rules(struct server *s, struct exchange *x);
+void h_none_alerts(struct server *s, struct exchange *x);
+void h_none_alertmanagers(struct server *s, struct exchange *x);
+void h_none_targets(struct server *s, struct exchange *x);
+void h_none_target_metadata(struct server *s, struct exchange *x);
+void h_none_scrape_pools(struct server *s, struct exchange *x);
+void h_none_notifications(struct server *s, struct exchange *x);
 
 /* h_storage.c: on a query worker */
 void h_storage_status(struct server *s, struct exchange *x);

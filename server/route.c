@@ -45,16 +45,27 @@ static const struct route routes[] = {
 
     {"/api/v1/status/active_queries", GET_POST, ROUTE_INLINE, 0, h_active_queries},
     {"/api/v1/status/active_queries/cancel", POST_PUT, ROUTE_INLINE, 0, h_active_cancel},
-    {"/api/v1/rules", VERB_GET, ROUTE_INLINE, 0, h_status_rules},
-    {"/api/v1/alerts", VERB_GET, ROUTE_INLINE, 0, h_status_alerts},
+    {"/api/v1/rules", GET_POST, ROUTE_INLINE, ROUTE_ALWAYS, h_none_rules},
+    {"/api/v1/alerts", GET_POST, ROUTE_INLINE, ROUTE_ALWAYS, h_none_alerts},
+    {"/api/v1/alertmanagers", GET_POST, ROUTE_INLINE, ROUTE_ALWAYS, h_none_alertmanagers},
+    {"/api/v1/targets", GET_POST, ROUTE_INLINE, ROUTE_ALWAYS, h_none_targets},
+    {"/api/v1/targets/metadata", GET_POST, ROUTE_INLINE, ROUTE_ALWAYS, h_none_target_metadata},
+    {"/api/v1/scrape_pools", GET_POST, ROUTE_INLINE, ROUTE_ALWAYS, h_none_scrape_pools},
+    {"/api/v1/notifications", GET_POST, ROUTE_INLINE, ROUTE_ALWAYS, h_none_notifications},
     {"/api/v1/status/buildinfo", GET_POST, ROUTE_INLINE, ROUTE_ALWAYS, h_status_buildinfo},
+    {"/api/v1/status/config", GET_POST, ROUTE_INLINE, ROUTE_ALWAYS, h_status_config},
+    {"/api/v1/status/flags", GET_POST, ROUTE_INLINE, ROUTE_ALWAYS, h_status_flags},
+    {"/api/v1/status/runtimeinfo", GET_POST, ROUTE_INLINE, ROUTE_ALWAYS, h_status_runtimeinfo},
+    {"/api/v1/status/walreplay", GET_POST, ROUTE_INLINE, ROUTE_ALWAYS, h_status_walreplay},
+    {"/-/reload", POST_PUT, ROUTE_INLINE, ROUTE_ALWAYS | ROUTE_LIFECYCLE, h_status_reload},
+    {"/-/quit", POST_PUT, ROUTE_INLINE, ROUTE_ALWAYS | ROUTE_LIFECYCLE, h_status_quit},
     {"/-/ready", VERB_GET, ROUTE_INLINE, ROUTE_ALWAYS, h_status_ready},
     {"/-/healthy", VERB_GET, ROUTE_INLINE, ROUTE_ALWAYS, h_status_healthy},
     {"/health", VERB_GET, ROUTE_INLINE, ROUTE_ALWAYS, h_status_health},
     {"/metrics", VERB_GET, ROUTE_INLINE, ROUTE_ALWAYS, h_status_metrics},
 
-    {"/api/v1/admin/tsdb/delete_series", POST_PUT, ROUTE_SLOW, 0, h_admin_delete_series},
-    {"/api/v1/admin/tsdb/clean_tombstones", POST_PUT, ROUTE_SLOW, 0, h_admin_clean_tombstones},
+    {"/api/v1/admin/tsdb/delete_series", POST_PUT, ROUTE_SLOW, ROUTE_ADMIN, h_admin_delete_series},
+    {"/api/v1/admin/tsdb/clean_tombstones", POST_PUT, ROUTE_SLOW, ROUTE_ADMIN, h_admin_clean_tombstones},
     {"/api/v1/admin/tsdb/snapshot", POST_PUT, ROUTE_SLOW, 0, h_admin_snapshot},
     {"/snapshot/create", GET_POST, ROUTE_SLOW, 0, h_admin_snapshot_create},
     {"/snapshot/list", GET_POST, ROUTE_SLOW, 0, h_admin_snapshot_list},
@@ -250,9 +261,22 @@ static bool send_away(struct server *s, struct exchange *x)
     return false;
 }
 
+/* True if the operator has not let clients do this; x->out says so. */
+static bool refuse_disabled(struct exchange *x)
+{
+    const struct config *c = x->server->config;
+    const char *flag = NULL;
+    if ((x->route->flags & ROUTE_ADMIN) && !c->admin_api) flag = "--web.enable-admin-api";
+    if ((x->route->flags & ROUTE_LIFECYCLE) && !c->lifecycle) flag = "--web.enable-lifecycle";
+    if (flag == NULL) return false;
+    answer_error(&x->out, 403, "unavailable", "this call is switched off; the server has to be started with %s", flag);
+    return true;
+}
+
 bool route_run(struct exchange *x)
 {
     struct server *s = x->server;
+    if (refuse_disabled(x)) return true;
     bool starting = atomic_load_explicit(&s->phase, memory_order_acquire) == PHASE_STARTING;
     if (starting && !(x->route->flags & ROUTE_ALWAYS)) {
         answer_error(&x->out, 503, "unavailable", "the server is starting: the log is being replayed");

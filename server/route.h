@@ -20,8 +20,10 @@ enum route_where {
 };
 
 enum route_flags {
-    ROUTE_ALWAYS = 1, /* also before the storage is open */
-    ROUTE_BODY = 2,   /* the body is no form: the handler reads it, on a worker too */
+    ROUTE_ALWAYS = 1,    /* also before the storage is open */
+    ROUTE_BODY = 2,      /* the body is no form: the handler reads it, on a worker too */
+    ROUTE_ADMIN = 4,     /* only with --web.enable-admin-api */
+    ROUTE_LIFECYCLE = 8, /* only with --web.enable-lifecycle */
 };
 
 struct route {

@@ -1,11 +1,13 @@
 /*
  * wire.c: status line and headers.
  *
- * The head is small and bounded: the only text of the client's in it is its Origin, echoed when the
- * operator's pattern allows it, and that is limited. An answer without body (204) has no length.
+ * The head is small and bounded: the only texts of the client's in it are its Origin, echoed when the
+ * operator's pattern allows it, and the header names of a preflight; both are limited. An answer without body (204) has
+ * no length.
  */
 #include "server/wire.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
@@ -14,6 +16,7 @@
 #include "storage/base/assert.h"
 
 #define ORIGIN_MAX 256
+#define REQUESTED_HEADERS_MAX 512
 
 struct head {
     char *p;
@@ -49,18 +52,31 @@ static void put_verbs(struct head *h, const char *header, unsigned verbs)
     put(h, "\r\n");
 }
 
+/* Headers that a preflight asks for, to be allowed: no header decides anything here. Names and commas only. */
+static str requested_headers(const struct exchange *x)
+{
+    str asked = http_header(&x->in, HEADER_ACCESS_CONTROL_REQUEST_HEADERS);
+    if (asked.n > REQUESTED_HEADERS_MAX) return (str){0};
+    for (size_t i = 0; i < asked.n; i++)
+        if (!isalnum((unsigned char)asked.p[i]) && strchr("-_, ", asked.p[i]) == NULL) return (str){0};
+    return asked;
+}
+
 static void put_cors(struct head *h, const struct exchange *x)
 {
     str origin = http_header(&x->in, HEADER_ORIGIN);
     if (origin.n == 0 || origin.n > ORIGIN_MAX) return;
     str allow = cors_allow(&x->server->cors, origin);
     if (allow.n == 0) return;
-    put(h, "Access-Control-Allow-Origin: %.*s\r\nAccess-Control-Expose-Headers: Date\r\n", STR_ARG(allow));
-    if (!str_eq(allow, STR("*"))) put(h, "Vary: Origin\r\n");
+    put(h, "Access-Control-Allow-Origin: %.*s\r\nAccess-Control-Expose-Headers: Date\r\nVary: Origin\r\n",
+        STR_ARG(allow));
     if (!x->out.preflight) return;
     put_verbs(h, "Access-Control-Allow-Methods", x->out.allow);
-    put(h, "Access-Control-Allow-Headers: Accept, Authorization, Content-Encoding, Content-Type, Origin\r\n"
-           "Access-Control-Max-Age: 3600\r\n");
+    str more = requested_headers(x);
+    put(h,
+        "Access-Control-Allow-Headers: Accept, Authorization, Content-Encoding, Content-Type, Origin%s%.*s\r\n"
+        "Access-Control-Max-Age: 3600\r\n",
+        more.n > 0 ? ", " : "", STR_ARG(more));
 }
 
 static void put_body_headers(struct head *h, const struct exchange *x, bool chunked)

@@ -32,7 +32,7 @@ class Server:
         self.owns_folder = path is None
         self.log_path = tempfile.mktemp(prefix="varve-http-log-")
         command = [VARVE, "serve", "--web.listen-address=127.0.0.1:0", f"--storage.path={self.folder}",
-                   "--storage.retention=100y", *flags]
+                   "--storage.retention=100y", "--web.enable-admin-api", *flags]
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(command, stderr=log, stdout=log, env={**os.environ, **(env or {})})
         self.port = self.find_port()
@@ -197,7 +197,7 @@ class SharedServer(unittest.TestCase):
     def test_options_and_cors(self):
         status, headers, _ = self.s.request("OPTIONS", "/api/v1/query", headers={"Origin": "http://grafana.example"})
         self.assertEqual(status, 204)
-        self.assertEqual(headers["Access-Control-Allow-Origin"], "*")
+        self.assertEqual(headers["Access-Control-Allow-Origin"], "http://grafana.example")
         self.assertIn("POST", headers["Access-Control-Allow-Methods"])
         self.assertNotIn("Access-Control-Allow-Origin", self.s.get("/-/ready")[1])
 

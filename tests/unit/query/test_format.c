@@ -121,11 +121,9 @@ static void expect_tree(const char *query, const char *want)
 }
 
 #define SELECTOR(name, type)                                                                                           \
-    "\"name\":\"" name "\",\"offset\":0,\"smoothed\":false,\"startOrEnd\":null,\"timestamp\":null,\"type\":\"" type    \
-    "\"}"
+    "\"name\":\"" name "\",\"offset\":0,\"startOrEnd\":null,\"timestamp\":null,\"type\":\"" type "\"}"
 #define VECTOR(name)                                                                                                   \
-    "{\"anchored\":false,\"matchers\":[{\"name\":\"__name__\",\"type\":\"=\",\"value\":\"" name                        \
-    "\"}]," SELECTOR(name, "vectorSelector")
+    "{\"matchers\":[{\"name\":\"__name__\",\"type\":\"=\",\"value\":\"" name "\"}]," SELECTOR(name, "vectorSelector")
 
 static void test_tree(void **state)
 {
@@ -140,6 +138,9 @@ static void test_tree(void **state)
                          "\"rhs\":null},\"include\":[],\"labels\":[\"a\"],\"on\":true},\"op\":\"+\",\"rhs\":" VECTOR(
                              "y") ",\"type\":"
                                   "\"binaryExpr\"}");
+    expect_tree("x * y", "{\"bool\":false,\"lhs\":" VECTOR(
+                             "x") ",\"matching\":{\"card\":\"one-to-one\",\"include\":[],\"labels\":"
+                                  "[],\"on\":false},\"op\":\"*\",\"rhs\":" VECTOR("y") ",\"type\":\"binaryExpr\"}");
     expect_tree("x > bool 1 > 2", "{\"bool\":false,\"lhs\":{\"bool\":true,\"lhs\":" VECTOR(
                                       "x") ",\"matching\":null,\"op\":\">\",\"rhs\":"
                                            "{\"type\":\"numberLiteral\",\"val\":\"1\"},\"type\":\"binaryExpr\"},"

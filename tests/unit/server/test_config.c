@@ -196,12 +196,76 @@ static void test_help(void **state)
     buf_deinit(&out);
 }
 
+static const char *printed(struct buf *out, void (*print)(int64_t ms, struct buf *out), int64_t ms)
+{
+    buf_clear(out);
+    print(ms, out);
+    buf_u8(out, 0);
+    return (const char *)out->data;
+}
+
+static void print_size(int64_t bytes, struct buf *out)
+{
+    config_print_size((uint64_t)bytes, out);
+}
+
+static void test_printing(void **state)
+{
+    (void)state;
+    struct buf out = {0};
+    const int64_t day = 86400000;
+    assert_string_equal(printed(&out, config_print_duration, 0), "0");
+    assert_string_equal(printed(&out, config_print_duration, 365 * day), "1y");
+    assert_string_equal(printed(&out, config_print_duration, 366 * day), "366d");
+    assert_string_equal(printed(&out, config_print_duration, 14 * day), "2w");
+    assert_string_equal(printed(&out, config_print_duration, 5430500), "1h30m30s500ms");
+    assert_string_equal(printed(&out, print_size, 0), "0");
+    assert_string_equal(printed(&out, print_size, 1000), "1000");
+    assert_string_equal(printed(&out, print_size, 100 << 20), "100MiB");
+    assert_string_equal(printed(&out, print_size, INT64_MAX), "9223372036854775807");
+    buf_deinit(&out);
+}
+
+/* What an option prints sets it to the same value again. */
+static void test_printed_options_load(void **state)
+{
+    (void)state;
+    struct config first, again;
+    struct buf flags[64] = {0};
+    char *words[64] = {"varve"};
+    size_t n = config_option_count();
+    assert_true(n < ARRAY_LEN(words));
+    assert_ok(load_words(&first, NULL,
+                         (char *[]){"varve", "--storage.retention=1d3h", "--web.max-body-size=1500000",
+                                    "--log.level=warn", "--query.experimental", "--web.cors.origin=", NULL}));
+    config_derive(&first, UINT64_C(7) << 30, 3);
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(&flags[i], "--%.*s=", STR_ARG(config_option_flag(i)));
+        config_option(&first, i, &flags[i]);
+        buf_u8(&flags[i], 0);
+        words[i + 1] = (char *)flags[i].data;
+    }
+    assert_ok(load_words(&again, NULL, words));
+    for (size_t i = 0; i < n; i++) {
+        struct buf a = {0}, b = {0};
+        config_option(&first, i, &a);
+        config_option(&again, i, &b);
+        assert_true(str_eq(buf_as_str(&a), buf_as_str(&b)));
+        buf_deinit(&a);
+        buf_deinit(&b);
+    }
+    for (size_t i = 0; i < n; i++)
+        buf_deinit(&flags[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults), cmocka_unit_test(test_forms), cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_errors),   cmocka_unit_test(test_sizes), cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_derived),  cmocka_unit_test(test_help),
+        cmocka_unit_test(test_defaults),    cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_environment), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_derived),     cmocka_unit_test(test_help),
+        cmocka_unit_test(test_printing),    cmocka_unit_test(test_printed_options_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,6 +109,23 @@ static void test_wrong_method(void **state)
     assert_int_equal(w->x->out.status, 405);
 }
 
+/* What the operator has to allow is refused otherwise, before anything else is looked at. */
+static void test_switched_off(void **state)
+{
+    struct world *w = *state;
+    static const char *const targets[] = {"/api/v1/admin/tsdb/delete_series?match[]=x",
+                                          "/api/v1/admin/tsdb/clean_tombstones", "/-/quit", "/-/reload"};
+    for (size_t i = 0; i < ARRAY_LEN(targets); i++) {
+        resolve(w, VERB_POST, targets[i]);
+        assert_true(route_run(w->x));
+        assert_int_equal(w->x->out.status, 403);
+    }
+    w->config.lifecycle = true;
+    resolve(w, VERB_POST, "/-/reload");
+    assert_true(route_run(w->x));
+    assert_int_equal(w->x->out.status, 200);
+}
+
 static void test_options(void **state)
 {
     struct world *w = *state;
@@ -164,6 +181,12 @@ static void set_origin(struct world *w, const char *origin)
     w->x->in.headers[HEADER_ORIGIN] = (struct http_text){(char *)origin, (uint32_t)strlen(origin), 0};
 }
 
+static void set_asked(struct world *w, const char *names)
+{
+    w->x->in.headers[HEADER_ACCESS_CONTROL_REQUEST_HEADERS] =
+        (struct http_text){(char *)names, (uint32_t)strlen(names), 0};
+}
+
 static void test_heads(void **state)
 {
     struct world *w = *state;
@@ -205,9 +228,16 @@ static void test_cors(void **state)
     assert_non_null(strstr(head(w, false, false, text), "Access-Control-Allow-Origin: https://a.example\r\n"));
     assert_non_null(strstr(text, "Vary: Origin"));
     assert_non_null(strstr(text, "Access-Control-Allow-Methods: GET, HEAD, POST, OPTIONS\r\n"));
+    assert_non_null(strstr(text, "Content-Type, Origin\r\n"));
+    set_asked(w, "content-type,x-panel-id");
+    assert_non_null(strstr(head(w, false, false, text), "Content-Type, Origin, content-type,x-panel-id\r\n"));
+    set_asked(w, "x\"y");
+    assert_non_null(strstr(head(w, false, false, text), "Content-Type, Origin\r\n"));
     char *huge = malloc(5000);
     memset(huge, 'x', 4999);
     huge[4999] = '\0';
+    set_asked(w, huge);
+    assert_non_null(strstr(head(w, false, false, text), "Content-Type, Origin\r\n"));
     set_origin(w, huge);
     assert_null(strstr(head(w, false, false, text), "Access-Control"));
     free(huge);
@@ -227,6 +257,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_found, setup, teardown),
         cmocka_unit_test_setup_teardown(test_not_found, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wrong_method, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_switched_off, setup, teardown),
         cmocka_unit_test_setup_teardown(test_options, setup, teardown),
         cmocka_unit_test_setup_teardown(test_body_limits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_table, setup, teardown),
