@@ -12,6 +12,7 @@ struct query_engine {
     const struct hash_key *hash;
     struct counter *queries, *samples, *reads;
     struct histogram *seconds;
+    struct usage *usage; /* of metric names */
 };
 
 #endif

@@ -8,6 +8,7 @@
  */
 #include "query/exec.h"
 
+#include "query/usage.h"
 #include "storage/base/env.h"
 
 void exec_init(struct exec *x, struct db *db, const struct hash_key *hash, struct plan *plan, struct arena *arena,
@@ -58,6 +59,7 @@ err exec_selection(struct exec *x, struct plan_select *s, struct selection **out
         TRY(budget_check(x->budget));
         struct select_options o = {.t_min = s->t_min, .t_max = s->t_max, .max_series = x->max_series};
         TRY(storage_select(x->db, s->matchers, s->n_matchers, &o, &s->selection));
+        usage_note(x->usage, x->db, s);
     }
     *out = s->selection;
     return NULL;

@@ -25,6 +25,7 @@ struct exec {
     struct op *ops;      /* all that were opened, newest first */
     uint64_t series;     /* rows read from storage */
     bool timed;          /* operators take their time: explain */
+    struct usage *usage; /* counts the metric names that are asked for; NULL: nobody does */
 };
 
 struct op {

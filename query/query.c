@@ -13,6 +13,7 @@
 #include "query/explain.h"
 #include "query/parser.h"
 #include "query/result.h"
+#include "query/usage.h"
 #include "storage/base/alloc.h"
 #include "storage/base/env.h"
 #include "storage/base/json.h"
@@ -48,11 +49,14 @@ struct query_engine *query_create(const struct query_options *o)
                                  "Samples read by PromQL queries and remote reads.");
     q->reads = metrics_counter(o->metrics, "varve_remote_reads_total", "", "Remote read requests answered or failed.");
     q->seconds = metrics_histogram(o->metrics, "varve_query_seconds", "", "Time that PromQL queries took.");
+    q->usage = usage_create(q->hash);
     return q;
 }
 
 void query_destroy(struct query_engine *q)
 {
+    if (q == NULL) return;
+    usage_destroy(q->usage);
     mem_free(q);
 }
 
@@ -116,6 +120,7 @@ static err prepare(struct run *r)
     exec_init(&r->exec, o->db, r->q->hash, r->plan, &r->arena, &r->budget, r->notes);
     r->exec_open = true;
     r->exec.timed = rq->explain;
+    r->exec.usage = r->q->usage;
     return NULL;
 }
 

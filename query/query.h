@@ -97,6 +97,18 @@ typedef bool (*query_emit_fn)(void *arg, str bytes);
 err query_read_chunks(struct query_engine *q, const struct read_request *rq, const atomic_bool *canceled,
                       query_emit_fn emit, void *arg) __attribute__((warn_unused_result));
 
+/* How often each stored metric name was queried since the start, least first. */
+struct name_stats_request {
+    uint64_t limit;        /* names in the answer */
+    uint64_t requests_max; /* only names queried at most so often; 0: never; UINT64_MAX: any */
+    str pattern;           /* n > 0: only names in which this regular expression fits somewhere */
+};
+/* Members of a JSON object, without its braces: "statsCollectedSince":...,"statsCollectedRecordsTotal":...,
+ * "records":[...]. A selector without a metric name counts for all names that it met, up to a minute late. */
+err query_name_stats(struct query_engine *q, const struct name_stats_request *rq, struct buf *out)
+    __attribute__((warn_unused_result));
+void query_name_stats_reset(struct query_engine *q);
+
 /* Text helpers of the HTTP API. Time: unix seconds (float, exponent) or RFC 3339. Duration: see promql_parse_duration.
  */
 err query_parse_time(str text, int64_t *ms) __attribute__((warn_unused_result));

@@ -8,6 +8,7 @@
 #include "server/args.h"
 #include "server/handlers.h"
 #include "server/quick.h"
+#include "server/top.h"
 
 /* The arguments that both kinds share. */
 static err common_arguments(struct server *s, struct exchange *x, struct query_request *rq)
@@ -62,8 +63,8 @@ static err range_arguments(struct server *s, struct exchange *x, struct query_re
 }
 
 /* Listed while it runs, and ended when someone asks for it; *ended says so. */
-static err run_listed(struct server *s, struct exchange *x, const struct query_request *rq, struct query_notes *notes,
-                      bool *ended)
+static err run_listed(struct server *s, struct exchange *x, const struct query_request *rq, uint64_t now_ns,
+                      struct query_notes *notes, bool *ended)
 {
     struct active_query q = {.text = rq->text,
                              .start_ms = rq->start_ms,
@@ -71,19 +72,30 @@ static err run_listed(struct server *s, struct exchange *x, const struct query_r
                              .step_ms = rq->step_ms,
                              .remote = &x->peer,
                              .canceled = &x->canceled};
-    active_enter(s->active, &q, s->env->ops->mono_ns(s->env));
+    active_enter(s->active, &q, now_ns);
     err e = query_run(s->engine, rq, &x->out.body, notes);
     active_leave(s->active, &q);
     *ended = q.ended && err_code(e) == ERR_CANCELED;
     return e;
 }
 
+/* A query that was too long for the loop begins again on a worker, and a wrong one is none: neither is counted. */
+static bool counts(const struct exchange *x, enum err_code code)
+{
+    return code != ERR_INVALID && !(x->hurried && code == ERR_TIMEOUT);
+}
+
 static void run(struct server *s, struct exchange *x, const struct query_request *rq)
 {
     struct query_notes notes = {0};
     bool ended = false;
+    uint64_t begun_ns = s->env->ops->mono_ns(s->env);
     answer_data_begin(&x->out);
-    err e = x->hurried ? query_run(s->engine, rq, &x->out.body, &notes) : run_listed(s, x, rq, &notes, &ended);
+    err e =
+        x->hurried ? query_run(s->engine, rq, &x->out.body, &notes) : run_listed(s, x, rq, begun_ns, &notes, &ended);
+    uint64_t now_ns = s->env->ops->mono_ns(s->env);
+    quick_note(s->quick, x->shape, now_ns - begun_ns);
+    if (counts(x, err_code(e))) top_note(s->top, rq->text, rq->end_ms - rq->start_ms, now_ns - begun_ns, now_ns);
     if (ended) {
         err_free(e);
         answer_error(&x->out, 422, "canceled", "the query was ended through /api/v1/status/active_queries/cancel");

@@ -61,6 +61,11 @@ void h_none_notifications(struct server *s, struct exchange *x);
 /* h_storage.c: on a query worker */
 void h_storage_status(struct server *s, struct exchange *x);
 
+/* h_top.c: on a query worker */
+void h_top_queries(struct server *s, struct exchange *x);
+void h_top_metric_names(struct server *s, struct exchange *x);
+void h_top_metric_names_reset(struct server *s, struct exchange *x);
+
 /* h_active.c: on the loop */
 void h_active_queries(struct server *s, struct exchange *x);
 void h_active_cancel(struct server *s, struct exchange *x);

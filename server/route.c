@@ -42,6 +42,9 @@ static const struct route routes[] = {
     {"/api/v1/export", GET_POST, ROUTE_EXPORT, 0, h_export_json},
 
     {"/api/v1/status/storage", GET_POST, ROUTE_QUERY, 0, h_storage_status},
+    {"/api/v1/status/top_queries", GET_POST, ROUTE_QUERY, 0, h_top_queries},
+    {"/api/v1/status/metric_names_stats", GET_POST, ROUTE_QUERY, 0, h_top_metric_names},
+    {"/api/v1/admin/status/metric_names_stats/reset", GET_POST, ROUTE_QUERY, 0, h_top_metric_names_reset},
 
     {"/api/v1/status/active_queries", GET_POST, ROUTE_INLINE, 0, h_active_queries},
     {"/api/v1/status/active_queries/cancel", POST_PUT, ROUTE_INLINE, 0, h_active_cancel},
@@ -177,15 +180,6 @@ static void compress(struct exchange *x)
         answer_compress(&x->out, http_header(&x->in, HEADER_ACCEPT_ENCODING));
 }
 
-/* Runs the handler and remembers how long a query of this shape took. */
-static void run_timed(struct exchange *x)
-{
-    const struct env_ops *env = x->server->env->ops;
-    uint64_t start = x->shape != 0 ? env->mono_ns(x->server->env) : 0;
-    x->route->handle(x->server, x);
-    if (x->shape != 0) quick_note(x->server->quick, x->shape, env->mono_ns(x->server->env) - start);
-}
-
 /* The last touch of x on the worker is what sends it home: from then on it is the loop's. */
 static void run_on_worker(void *arg)
 {
@@ -193,7 +187,7 @@ static void run_on_worker(void *arg)
     if (atomic_load_explicit(&x->canceled, memory_order_relaxed))
         answer_error(&x->out, 499, "canceled", "the client went away");
     else
-        run_timed(x);
+        x->route->handle(x->server, x);
     if (x->streamed) {
         stream_end(x->stream, x->stream_complete);
         return;
@@ -206,7 +200,7 @@ static void run_on_worker(void *arg)
 static bool run_hurried(struct exchange *x)
 {
     x->hurried = true;
-    run_timed(x);
+    x->route->handle(x->server, x);
     x->hurried = false;
     if (x->out.status != 503) return true;
     answer_reset(&x->out);

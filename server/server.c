@@ -13,6 +13,7 @@
 #include "server/server.h"
 #include "server/active.h"
 #include "server/quick.h"
+#include "server/top.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -177,6 +178,7 @@ static void make_rooms(struct server *s)
     };
     s->engine = query_create(&qo);
     s->quick = quick_create();
+    s->top = top_create();
     s->active = active_create();
     s->queries = worker_create("query", (unsigned)c->query_concurrency, SERVER_QUEUE_MAX);
     s->slow = worker_create("slow", SERVER_SLOW_THREADS, SERVER_SLOW_MAX);
@@ -206,6 +208,7 @@ static err close_rooms(struct server *s)
     worker_destroy(s->reads);
     query_destroy(s->engine);
     quick_destroy(s->quick);
+    top_destroy(s->top);
     active_destroy(s->active);
     ingest_destroy(s->ingest);
     return storage_close(s->db);

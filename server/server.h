@@ -42,6 +42,7 @@ struct server {
     struct ingest *ingest;       /* ... */
     struct query_engine *engine; /* ... */
     struct quick *quick;         /* which queries are short */
+    struct top *top;             /* what they cost, by text */
     struct active *active;       /* those that run now */
     struct worker *queries;      /* ... bounded in time by the query timeout */
     struct worker *slow;         /* merges, snapshots, very long bodies: may take minutes */
