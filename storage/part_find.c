@@ -235,20 +235,15 @@ static err filter_by_labels(struct find *f, const struct condition *k)
 
 /* ---- the whole ---------------------------------------------------------------------------------------------- */
 
-static int64_t day_of(int64_t t)
-{
-    return t / PART_DAY_MS - (t % PART_DAY_MS < 0);
-}
-
 /* The series alive on the days that touch the range. */
 static err start_with_alive(struct find *f, int64_t t_min, int64_t t_max)
 {
     const struct part_footer *footer = &f->c->p->footer;
     uint32_t n_days = footer->n_frames[PART_FRAME_ALIVE];
-    int64_t first = footer->alive_first_day, from = day_of(t_min), to = day_of(t_max);
+    int64_t first = footer->alive_first_day;
     if (t_min > footer->meta.t_max || t_max < footer->meta.t_min || t_min > t_max) return NULL;
-    if (from < first) from = first;
-    if (to >= first + n_days) to = first + n_days - 1;
+    int64_t from = part_day_of(t_min > footer->meta.t_min ? t_min : footer->meta.t_min);
+    int64_t to = part_day_of(t_max < footer->meta.t_max ? t_max : footer->meta.t_max);
     if (n_days == 0 || to - from + 1 == n_days) {
         postings_destroy(f->set);
         f->set = postings_range(0, f->n_series);

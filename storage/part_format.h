@@ -30,6 +30,11 @@
 #define PART_TAIL_SIZE 24   /* footer bytes u32, version u32, footer checksum u64, tail magic u64 */
 
 #define PART_DAY_MS INT64_C(86400000)
+/* The day of a time, counted from the epoch. */
+static inline int32_t part_day_of(int64_t t)
+{
+    return (int32_t)(t / PART_DAY_MS - (t % PART_DAY_MS < 0));
+}
 #define PART_DAYS_MAX 64           /* a part over more days has no alive sets */
 #define PART_COLUMNS_PER_FRAME 512 /* rows of the time column table in one frame */
 #define PART_COLUMN_ROW 32         /* bytes of one row */
@@ -171,13 +176,13 @@ struct cursor part_pack_from(const struct part_pack_view *v, uint32_t g);
 /* One series, and what the next record of its group is written against. */
 struct part_record {
     uint32_t n_pairs;
-    uint32_t pairs[2 * LIMIT_LABELS];
-    uint8_t fresh[LIMIT_LABELS]; /* decoding clears fresh[i] where pair i changed; for caches kept beside it */
     uint32_t n_blocks;
     struct part_block *blocks; /* n, times and time place come from the time column table */
     uint32_t *columns;         /* time column of each block */
     size_t cap_blocks, cap_columns;
     uint32_t value_frame, value_offset; /* where the next value column is expected */
+    uint8_t fresh[LIMIT_LABELS];        /* decoding clears fresh[i] where pair i changed; for caches kept beside it */
+    uint32_t pairs[2 * LIMIT_LABELS];   /* last, and never read beyond n_pairs: see part_cursor_create */
 };
 
 /* part_record.c */
@@ -333,8 +338,8 @@ struct part_cursor {
     unsigned time_at;
     const struct fcache_entry **symbols; /* one a symbol frame, pinned at first use; NULL until then */
     struct part_place place;
+    bool resolved;                          /* the record's blocks know their times */
     struct part_record record;              /* the series at place */
-    bool resolved;                          /* its blocks know their times */
     struct hash128 pair_hash[LIMIT_LABELS]; /* of the record's pairs, valid where record.fresh */
 };
 

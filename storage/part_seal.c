@@ -110,11 +110,6 @@ out:
 
 /* ---- alive sets --------------------------------------------------------------------------------------------- */
 
-static int32_t day_of(int64_t t)
-{
-    return (int32_t)(t / PART_DAY_MS - (t % PART_DAY_MS < 0));
-}
-
 /* True if some series has no sample on some day, and so the sets say something. */
 static bool alive_varies(const struct part_seal *s, int32_t first, int32_t last, uint64_t n_series)
 {
@@ -128,7 +123,7 @@ static bool alive_varies(const struct part_seal *s, int32_t first, int32_t last,
 
 static err write_alive(const struct part_seal *s, struct part_footer *f)
 {
-    int32_t first = day_of(f->meta.t_min), last = day_of(f->meta.t_max);
+    int32_t first = part_day_of(f->meta.t_min), last = part_day_of(f->meta.t_max);
     if (!s->has_days || !alive_varies(s, first, last, f->meta.series)) return NULL;
     struct buf set = {0};
     err e = NULL;

@@ -10,6 +10,7 @@
 
 #include "storage/base/alloc.h"
 #include "storage/base/assert.h"
+#include "storage/part_match.h"
 #include "storage/select_internal.h"
 
 struct time_range select_range(struct db *db, const struct select_options *o)
@@ -75,6 +76,7 @@ struct collector {
     size_t n_slots;
     struct arena arena;
     struct time_ranges deletes;
+    struct buf key; /* of the matchers, for part_match_find */
 };
 
 static void grow_slots(struct collector *c)
@@ -152,11 +154,48 @@ static err add_part_series(struct collector *c, struct part_cursor *cursor, size
     return add_source(c, (struct source){(uint32_t)part, id}, c->join ? &identity : NULL);
 }
 
+/* True if the range holds the series' first or last sample: then it is in without a look at its blocks. */
+static bool holds_an_end(const struct selection *s, const struct part_match *m)
+{
+    bool first = m->t_min >= s->t_min && m->t_min <= s->t_max;
+    return first || (m->t_max >= s->t_min && m->t_max <= s->t_max);
+}
+
+static err add_match(struct collector *c, struct part_cursor **cursor, size_t part, const struct part_match *m)
+{
+    if (m->t_min > c->s->t_max || m->t_max < c->s->t_min) return NULL;
+    if (holds_an_end(c->s, m))
+        return add_source(c, (struct source){(uint32_t)part, m->id}, c->join ? &m->identity : NULL);
+    if (*cursor == NULL) *cursor = part_cursor_create(c->s->view->parts[part].part);
+    return add_part_series(c, *cursor, part, m->id, false);
+}
+
+/* The usual case: a selector of few series, no deletes. */
+static err collect_matches(struct collector *c, size_t part, const struct part_matches *found)
+{
+    struct part_cursor *cursor = NULL;
+    err e = NULL;
+    for (size_t i = 0; i < found->n && e == NULL; i++)
+        e = add_match(c, &cursor, part, &found->v[i]);
+    part_cursor_destroy(cursor);
+    return e;
+}
+
 static err collect_part(struct collector *c, size_t part, const struct matcher *m, size_t n)
 {
     struct selection *s = c->s;
     const struct part_meta *meta = part_meta(s->view->parts[part].part);
     bool deletes = part_has_deletes(s->view, part, s->t_min, s->t_max);
+    bool known = false;
+    struct part_matches matches;
+    if (!deletes)
+        TRY(part_match_find(s->view->parts[part].part, m, n, buf_as_str(&c->key), s->t_min, s->t_max, &matches,
+                            &known));
+    if (known) {
+        err bad = collect_matches(c, part, &matches);
+        part_match_done(&matches);
+        return bad;
+    }
     bool whole = !deletes && !c->join && s->t_min <= meta->t_min && s->t_max >= meta->t_max;
     struct part_cursor *cursor = part_cursor_create(s->view->parts[part].part);
     struct postings *found = NULL;
@@ -257,6 +296,7 @@ err storage_select(struct db *db, const struct matcher *m, size_t n, const struc
     s->t_min = range.t_min;
     s->t_max = range.t_max;
     struct collector c = {.s = s, .max_series = o->max_series};
+    part_match_key(m, n, &c.key);
     err e = s->t_min <= s->t_max ? collect_all(&c, m, n) : NULL;
     if (e == NULL) {
         group_sources(&c);
@@ -270,6 +310,7 @@ err storage_select(struct db *db, const struct matcher *m, size_t n, const struc
     mem_free(c.slots);
     arena_deinit(&c.arena);
     time_ranges_deinit(&c.deletes);
+    buf_deinit(&c.key);
     return e;
 }
 

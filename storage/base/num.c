@@ -60,16 +60,37 @@ static int digit_count(uint64_t v)
     return guess + (v >= pow10[guess]);
 }
 
-/* Writes exactly n digits of v at out. */
+/* Eight digits as bytes, the first in the lowest: halves, quarters and eighths of v are split off side by side. */
+static uint64_t eight_digits(uint32_t v)
+{
+    uint64_t four = (uint64_t)(v % 10000) << 32 | v / 10000;
+    uint64_t high = (four * 5243 >> 19) & UINT64_C(0x7f0000007f); /* x / 100 for x < 10000 */
+    uint64_t two = (four - 100 * high) << 16 | high;
+    high = (two * 103 >> 10) & UINT64_C(0x000f000f000f000f); /* x / 10 for x < 100 */
+    return ((two - 10 * high) << 8 | high) + UINT64_C(0x3030303030303030);
+}
+
+/* Writes exactly n <= 20 digits of v at out, which has room for eight at least: what is behind fewer is overwritten. */
 static void put_digits(uint64_t v, int n, char *out)
 {
-    char *at = out + n;
-    for (; n >= 2; n -= 2) {
-        at -= 2;
-        memcpy(at, pairs + 2 * (v % 100), 2);
-        v /= 100;
+    uint32_t low[2];
+    int whole = 0; /* groups of eight behind the first digits */
+    for (; n > 8; n -= 8) {
+        low[whole++] = (uint32_t)(v % 100000000);
+        v /= 100000000;
     }
-    if (n) at[-1] = (char)('0' + v % 10);
+    uint64_t text = eight_digits((uint32_t)v) >> (64 - 8 * n);
+    memcpy(out, &text, 8);
+    for (out += n; whole > 0; out += 8) {
+        text = eight_digits(low[--whole]);
+        memcpy(out, &text, 8);
+    }
+}
+
+void num_put_4(unsigned v, char *out)
+{
+    memcpy(out, pairs + 2 * (v / 100), 2);
+    memcpy(out + 2, pairs + 2 * (v % 100), 2);
 }
 
 size_t num_format_u64(uint64_t v, char *out)
@@ -95,7 +116,8 @@ size_t num_format_ms(int64_t ms, char *out)
     uint64_t rest = u % 1000;
     if (rest == 0) return (size_t)(at - out);
     *at++ = '.';
-    put_digits(rest, 3, at);
+    *at = (char)('0' + rest / 100);
+    memcpy(at + 1, pairs + 2 * (rest % 100), 2);
     at += rest % 100 == 0 ? 1 : rest % 10 == 0 ? 2 : 3;
     return (size_t)(at - out);
 }
@@ -205,13 +227,22 @@ static size_t put_scientific(struct decimal d, char *out)
     *at++ = 'e';
     *at++ = exponent < 0 ? '-' : '+';
     unsigned magnitude = (unsigned)(exponent < 0 ? -exponent : exponent);
-    int width = magnitude < 100 ? 2 : 3;
-    put_digits(magnitude, width, at);
-    return (size_t)(at + width - out);
+    if (magnitude >= 100) *at++ = (char)('0' + magnitude / 100);
+    memcpy(at, pairs + 2 * (magnitude % 100), 2);
+    return (size_t)(at + 2 - out);
 }
 
-/* What both forms write alike: NaN, infinities and integers that a double holds one by one. 0 if it
- * is none of these. */
+/* Up to three decimals and fifteen digits: no other decimal of so few digits reads back as the same double, so it is
+ * the shortest. 0 if it is no such number. */
+static size_t put_thousandths(double v, char *out)
+{
+    if (fabs(v) >= 1e12) return 0;
+    int64_t k = (int64_t)(v * 1000 + (v < 0 ? -0.5 : 0.5));
+    return (double)k / 1000 == v ? num_format_ms(k, out) : 0;
+}
+
+/* What both forms write alike: NaN, infinities, integers that a double holds one by one, and numbers of few decimals.
+ * 0 if it is none of these. */
 static size_t put_special(double v, char *out)
 {
     if (isnan(v)) {
@@ -224,7 +255,7 @@ static size_t put_special(double v, char *out)
     }
     if (fabs(v) >= 0x1p53) return 0;
     int64_t whole = (int64_t)v;
-    if ((double)whole != v) return 0;
+    if ((double)whole != v) return put_thousandths(v, out);
     size_t sign = signbit(v) ? 1 : 0;
     out[0] = '-';
     return sign + num_format_u64((uint64_t)(whole < 0 ? -whole : whole), out + sign);

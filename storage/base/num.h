@@ -20,6 +20,8 @@ size_t num_format_u64(uint64_t v, char *out); /* out: 20 bytes */
 /* Milliseconds since the epoch as seconds with up to 3 decimals, as Prometheus does: 1700000000.5, 12, -0.001. out: 24
  * bytes. */
 size_t num_format_ms(int64_t ms, char *out);
+/* Writes exactly four digits of v < 10000. */
+void num_put_4(unsigned v, char *out);
 
 /* The whole of s must be a number: decimal or hex float, with sign, "Inf", "+Inf", "NaN" in any case. False if not. */
 bool num_parse_double(str s, double *v);
