@@ -174,37 +174,58 @@ struct stamps {
     uint8_t *n;
 };
 #define STAMP_MAX 32
+#define STAMP_TAIL 10000 /* what four digits count */
 
+static size_t put_stamp(int64_t ms, char *p)
+{
+    size_t n = 0;
+    p[n++] = '[';
+    n += num_format_ms(ms, p + n);
+    memcpy(p + n, ",\"", 2);
+    return n + 2;
+}
+
+/* Neighbours mostly differ in the last four digits of their whole seconds only. */
 static struct stamps stamps_of(const struct grid *g, struct arena *a)
 {
     struct stamps s = {arena_alloc(a, (size_t)g->n * STAMP_MAX + 1), arena_alloc(a, g->n + 1)};
+    const int64_t span = STAMP_TAIL * 1000;
     for (uint32_t i = 0; i < g->n; i++) {
         char *p = s.text + (size_t)i * STAMP_MAX;
-        size_t n = 0;
-        p[n++] = '[';
-        n += num_format_ms(grid_time(g, i), p + n);
-        p[n++] = ',';
-        p[n++] = '"';
-        s.n[i] = (uint8_t)n;
+        int64_t ms = grid_time(g, i), before = i > 0 ? grid_time(g, i - 1) : -1;
+        bool near = before >= span && ms % 1000 == 0 && before % 1000 == 0 && before / span == ms / span;
+        if (!near) {
+            s.n[i] = (uint8_t)put_stamp(ms, p);
+            continue;
+        }
+        memcpy(p, p - STAMP_MAX, STAMP_MAX);
+        s.n[i] = s.n[i - 1];
+        num_put_4((unsigned)(ms / 1000 % STAMP_TAIL), p + s.n[i] - 2 - 4);
     }
     return s;
 }
 
-/* The hot loop of large answers: text is put together in place. */
+/* The hot loop of large answers: text is put together in place. A value like the one before is not formatted anew. */
 static void put_values(struct buf *out, const struct stamps *s, const double *v, uint32_t n)
 {
-    bool first = true;
+    char text[NUM_DOUBLE_MAX + 4];
+    size_t text_n = 0;
+    uint64_t formatted = STALE_NAN_BITS; /* whose text it is: none yet */
     buf_u8(out, '[');
     for (uint32_t i = 0; i < n; i++) {
         if (is_stale_nan(v[i])) continue;
         char *p = (char *)buf_reserve(out, STAMP_MAX + NUM_DOUBLE_MAX + 4), *at = p;
         if (!p) return;
-        if (!first) *at++ = ',';
-        first = false;
-        at = mempcpy(at, s->text + (size_t)i * STAMP_MAX, s->n[i]);
-        at += num_format_double(v[i], at);
-        *at++ = '"';
-        *at++ = ']';
+        if (text_n > 0) *at++ = ',';
+        memcpy(at, s->text + (size_t)i * STAMP_MAX, STAMP_MAX);
+        at += s->n[i];
+        if (f64_bits(v[i]) != formatted) {
+            formatted = f64_bits(v[i]);
+            text_n = num_format_double(v[i], text);
+            memcpy(text + text_n, "\"]", 2);
+            text_n += 2;
+        }
+        at = mempcpy(at, text, text_n);
         out->n += (size_t)(at - p);
     }
     buf_u8(out, ']');
