@@ -10,6 +10,7 @@
 struct query_engine {
     struct query_options o; /* defaults filled in */
     const struct hash_key *hash;
+    struct worker *helpers; /* of queries over many series; NULL: none */
     struct counter *queries, *samples, *reads;
     struct histogram *seconds;
     struct usage *usage; /* of metric names */

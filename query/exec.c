@@ -15,15 +15,22 @@ void exec_init(struct exec *x, struct db *db, const struct hash_key *hash, struc
                struct budget *budget, struct notes *notes)
 {
     *x = (struct exec){.db = db, .hash = hash, .plan = plan, .arena = arena, .budget = budget, .notes = notes};
+    x->slice.n = 1;
 }
 
-void exec_deinit(struct exec *x)
+void exec_close_ops(struct exec *x)
 {
     for (struct op *op = x->ops; op; op = op->opened_before) {
         if (op->close) op->close(op);
         arena_deinit(&op->scratch);
     }
     x->ops = NULL;
+}
+
+void exec_deinit(struct exec *x)
+{
+    exec_slices_close(x);
+    exec_close_ops(x);
     for (struct plan_select *s = x->plan->selects; s; s = s->next) {
         selection_destroy(s->selection);
         s->selection = NULL;

@@ -4,7 +4,7 @@
  * exec_open turns a plan node into an operator. op_next yields rows until *more is false; a row lives
  * until the next call on the same operator (value.h). Operators are owned by the exec and closed all
  * at once by exec_deinit, in any state, so an error anywhere needs no clean-up on its way up.
- * One query runs in one thread.
+ * An exec belongs to one thread at a time; a query over many series may have several, one a slice (slices.h).
  */
 #ifndef VARVE_QUERY_EXEC_H
 #define VARVE_QUERY_EXEC_H
@@ -13,6 +13,14 @@
 #include "query/notes.h"
 #include "query/plan.h"
 #include "storage/base/map.h"
+#include "storage/base/worker.h"
+
+struct exec_slice;
+
+/* Part i of n of the series that a selection has. */
+struct exec_stretch {
+    unsigned i, n;
+};
 
 struct exec {
     struct db *db;
@@ -21,11 +29,14 @@ struct exec {
     struct arena *arena; /* query lifetime; borrowed */
     struct budget *budget;
     struct notes *notes;
-    uint64_t max_series; /* of one selection; 0 = no limit */
-    struct op *ops;      /* all that were opened, newest first */
-    uint64_t series;     /* rows read from storage */
-    bool timed;          /* operators take their time: explain */
-    struct usage *usage; /* counts the metric names that are asked for; NULL: nobody does */
+    uint64_t max_series;       /* of one selection; 0 = no limit */
+    struct worker *helpers;    /* threads that may run slices; NULL: none */
+    struct exec_stretch slice; /* which series its selectors walk */
+    struct exec_slice *slices; /* its parts that ran on their own, newest first */
+    struct op *ops;            /* all that were opened, newest first */
+    uint64_t series;           /* rows read from storage */
+    bool timed;                /* operators take their time: explain */
+    struct usage *usage;       /* counts the metric names that are asked for; NULL: nobody does */
 };
 
 struct op {
@@ -42,7 +53,11 @@ struct op {
 
 void exec_init(struct exec *x, struct db *db, const struct hash_key *hash, struct plan *plan, struct arena *arena,
                struct budget *budget, struct notes *notes);
-void exec_deinit(struct exec *x); /* closes operators and selections */
+void exec_deinit(struct exec *x); /* closes operators, slices and selections */
+void exec_close_ops(struct exec *x);
+/* The slice after *at (NULL: the newest), which becomes *at; NULL after the last. slices.c */
+const struct exec *exec_slice_at(const struct exec *x, const struct exec_slice **at);
+void exec_slices_close(struct exec *x); /* slices.c */
 
 err exec_open(struct exec *x, const struct plan_node *node, struct op **out) __attribute__((warn_unused_result));
 err op_next_timed(struct op *op, struct row *row, bool *more) __attribute__((warn_unused_result));

@@ -3,9 +3,9 @@
  *
  *   {"node":"aggregate","text":"sum(rate(x[5m]))","steps":61,"rows":1,"seconds":0.012,"children":[...]}
  *
- * rows and seconds (those of the children included) are of the node's operator; a node that has none, such as
- * a range vector, shows its time range and how many series its selection has instead. Deep plans are
- * cut: what is below EXPLAIN_DEPTH_MAX is left out.
+ * rows and seconds (those of the children included) are of the node's operator, "slices" says in how many it ran
+ * (seconds are then the sum over threads); a node that has none, such as a range vector, shows its time range and how
+ * many series its selection has instead. Deep plans are cut: what is below EXPLAIN_DEPTH_MAX is left out.
  */
 #include "query/explain.h"
 
@@ -47,6 +47,34 @@ static const struct op *op_of(const struct exec *x, const struct plan_node *n)
     return NULL;
 }
 
+/* What the operators of a node did: the one of the exec, or those of its slices together. */
+struct work {
+    bool any;
+    uint64_t rows, ns;
+    unsigned slices;
+};
+
+static void add_work(struct work *w, const struct op *op)
+{
+    if (!op) return;
+    w->any = true;
+    w->rows += op->rows;
+    w->ns += op->ns;
+}
+
+static struct work work_of(const struct exec *x, const struct plan_node *n)
+{
+    struct work w = {0};
+    add_work(&w, op_of(x, n));
+    const struct exec *slice;
+    for (const struct exec_slice *at = NULL; (slice = exec_slice_at(x, &at)) != NULL;) {
+        const struct op *op = op_of(slice, n);
+        w.slices += op != NULL;
+        add_work(&w, op);
+    }
+    return w;
+}
+
 static void put_text(struct json *j, const struct plan_node *n)
 {
     struct buf text = {.max = EXPLAIN_TEXT_MAX};
@@ -70,7 +98,7 @@ static void put_selection(struct json *j, const struct plan_window *w)
 
 static void put_node(const struct exec *x, const struct plan_node *n, int depth, struct json *j)
 {
-    const struct op *op = op_of(x, n);
+    struct work work = work_of(x, n);
     json_object(j);
     json_key(j, "node");
     json_cstr(j, kind_name(n));
@@ -78,11 +106,15 @@ static void put_node(const struct exec *x, const struct plan_node *n, int depth,
     json_key(j, "steps");
     json_u64(j, n->grid.n);
     if (n->kind == PLAN_SELECT || n->kind == PLAN_SAMPLES) put_selection(j, &n->window);
-    if (op) {
+    if (work.any) {
         json_key(j, "rows");
-        json_u64(j, op->rows);
+        json_u64(j, work.rows);
         json_key(j, "seconds");
-        json_double(j, (double)op->ns / 1e9);
+        json_double(j, (double)work.ns / 1e9);
+    }
+    if (work.slices > 0) {
+        json_key(j, "slices");
+        json_u64(j, work.slices);
     }
     if (n->n_kids > 0 && depth < EXPLAIN_DEPTH_MAX) {
         json_key(j, "children");

@@ -18,7 +18,9 @@ static err walk_open(struct exec *x, const struct plan_node *node, struct walk *
 {
     struct selection *s;
     TRY(exec_selection(x, node->window.select, &s));
-    *w = (struct walk){.reader = reader_create(s), .n = selection_count(s)};
+    uint64_t n = selection_count(s);
+    *w = (struct walk){.reader = reader_create(s), .at = n * x->slice.i / x->slice.n};
+    w->n = n * (x->slice.i + 1) / x->slice.n;
     return NULL;
 }
 

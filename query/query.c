@@ -25,6 +25,8 @@
 #define MAX_MEMORY_DEFAULT ((size_t)256 << 20)
 #define MAX_POINTS_DEFAULT 11000
 #define SUBQUERY_STEP_DEFAULT_MS (60 * 1000)
+#define HELPERS_MAX 63
+#define HELPERS_QUEUE_MAX 256 /* calls for help; beyond, queries do without */
 
 /* Trees higher than this run on a stack of their own, STACK_PER_LEVEL bytes a level: chains of thousands of operators
  * are legal, and planning and execution recurse as deep as the tree is high. */
@@ -44,6 +46,8 @@ struct query_engine *query_create(const struct query_options *o)
     if (q->o.max_memory == 0) q->o.max_memory = MAX_MEMORY_DEFAULT;
     if (q->o.max_points == 0) q->o.max_points = MAX_POINTS_DEFAULT;
     q->hash = o->db ? storage_hash_key(o->db) : &NO_KEY;
+    unsigned helpers = o->threads > HELPERS_MAX ? HELPERS_MAX : o->threads > 0 ? o->threads - 1 : 0;
+    if (helpers > 0) q->helpers = worker_create("helper", helpers, HELPERS_QUEUE_MAX);
     q->queries = metrics_counter(o->metrics, "varve_queries_total", "", "PromQL queries answered or failed.");
     q->samples = metrics_counter(o->metrics, "varve_query_samples_total", "",
                                  "Samples read by PromQL queries and remote reads.");
@@ -56,6 +60,7 @@ struct query_engine *query_create(const struct query_options *o)
 void query_destroy(struct query_engine *q)
 {
     if (q == NULL) return;
+    worker_destroy(q->helpers);
     usage_destroy(q->usage);
     mem_free(q);
 }
@@ -121,6 +126,7 @@ static err prepare(struct run *r)
     r->exec_open = true;
     r->exec.timed = rq->explain;
     r->exec.usage = r->q->usage;
+    r->exec.helpers = r->q->helpers;
     return NULL;
 }
 

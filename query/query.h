@@ -24,6 +24,7 @@ struct query_options {
     size_t max_memory;    /* bytes a query may hold; 0 = 256 MiB */
     uint32_t max_points;  /* points per series of a range query; 0 = 11,000 */
     bool experimental;
+    uint32_t threads; /* that one query may use; 0, 1 = the caller's only */
 };
 
 struct query_engine *query_create(const struct query_options *o);

@@ -81,6 +81,8 @@ static const struct option options[] = {
      NULL},
     {"query.concurrency", OPTION_COUNT, AT(query_concurrency), "0",
      "queries that run at once, others wait; 0: one a core, 4 at least", NULL},
+    {"query.threads", OPTION_COUNT, AT(query_threads), "0",
+     "threads that one query over many series may use; 0: one a core, 8 at most", NULL},
     {"query.lookback-delta", OPTION_DURATION, AT(lookback_ms), "5m",
      "how old the newest sample of a series may be to count as its value", NULL},
     {"query.experimental", OPTION_FLAG, AT(query_experimental), "false", "allow experimental functions", NULL},
@@ -397,6 +399,7 @@ void config_derive(struct config *c, uint64_t machine_memory, unsigned cores)
     if (c->query_max_memory == 0) c->query_max_memory = at_most(c->memory_limit / 4, 1024 * mib);
     c->max_body_bytes = at_most(c->max_body_bytes, c->memory_limit / 4);
     if (c->web_threads == 0) c->web_threads = at_most(cores, 4);
+    if (c->query_threads == 0) c->query_threads = at_most(cores, 8);
     if (c->query_concurrency == 0) c->query_concurrency = cores > 4 ? cores : 4;
 }
 

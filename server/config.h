@@ -33,7 +33,7 @@ struct config {
     uint64_t memory_limit; /* 0 = derived */
     /* query */
     int64_t query_timeout_ms, lookback_ms;
-    uint64_t query_max_samples, query_max_memory, query_concurrency, query_max_points;
+    uint64_t query_max_samples, query_max_memory, query_concurrency, query_max_points, query_threads;
     bool query_experimental;
     /* log */
     int log_level; /* enum log_level */

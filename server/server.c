@@ -175,6 +175,7 @@ static void make_rooms(struct server *s)
         .max_memory = c->query_max_memory,
         .max_points = (uint32_t)c->query_max_points,
         .experimental = c->query_experimental,
+        .threads = (uint32_t)c->query_threads,
     };
     s->engine = query_create(&qo);
     s->quick = quick_create();
