@@ -1,5 +1,6 @@
 /*
- * json_read.h: a strict, small JSON reader (RFC 8259) over bytes in memory; private to the ingest room.
+ * json_read.h: a strict, small JSON reader (RFC 8259) over bytes in memory; public, as the
+ * command line reads the answers of servers with it.
  */
 #ifndef VARVE_INGEST_JSON_READ_H
 #define VARVE_INGEST_JSON_READ_H

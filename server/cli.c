@@ -1,26 +1,26 @@
 /*
- * cli.c: serve (the default), verify, inspect, version, health, help.
+ * cli.c: which command runs: serve (the default), verify, inspect, version, health, and the client's.
  *
- * Each command is a row of the table: its name, its words, its help. The commands share the option
- * table of config.c; --detail and --url belong to one command each and are taken out first. verify
- * and inspect are offline and read only: they look at files, not at a running server.
+ * Each command is a row of a table: its name, its words, its help. The server's own commands share the
+ * option table of config.c; --detail and --url belong to one each and are taken out first. verify and
+ * inspect are offline and read only: they look at files, not at a running server. The client's
+ * commands (cli_*.c) have flags of their own.
  */
 #include "server/cli.h"
 
-#include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
+#include "server/cli_commands.h"
 #include "server/config.h"
 #include "server/machine.h"
 #include "server/server.h"
 #include "storage/base/alloc.h"
 
 enum { EXIT_GOOD, EXIT_FAILED, EXIT_USAGE };
+
+#define HEALTH_TIMEOUT_MS 5000
+#define HEALTH_BODY_MAX ((size_t)64 << 10)
 
 struct invocation {
     struct config config;
@@ -87,71 +87,6 @@ static int run_version(struct invocation *in)
 
 /* ---- health -------------------------------------------------------------------------------------------------- */
 
-/* http://host:port/path taken apart; no other form is needed for a health check. */
-struct url {
-    char host[128], port[8];
-    const char *path;
-};
-
-static err url_parse(const char *text, struct url *u)
-{
-    str rest = str_of(text), scheme = STR("http://");
-    if (!str_starts_with(rest, scheme)) return err_new(ERR_INVALID, "--url: \"%s\" does not begin with http://", text);
-    const char *host = text + scheme.n;
-    size_t n = strcspn(host, "/");
-    u->path = host[n] == '/' ? host + n : "/-/ready";
-    bool v6 = host[0] == '[';
-    const char *end = v6 ? memchr(host, ']', n) : memchr(host, ':', n);
-    if (v6 && end == NULL) return err_new(ERR_INVALID, "--url: \"%s\": a bracket is missing", text);
-    size_t host_n = end != NULL ? (size_t)(end - host) - (v6 ? 1 : 0) : n;
-    const char *port = v6 ? end + 1 : end;
-    bool has_port = port != NULL && port < host + n && *port == ':';
-    snprintf(u->host, sizeof u->host, "%.*s", (int)host_n, host + (v6 ? 1 : 0));
-    snprintf(u->port, sizeof u->port, "%.*s", has_port ? (int)(host + n - port - 1) : 2, has_port ? port + 1 : "80");
-    return NULL;
-}
-
-/* A connection to one of the host's addresses. "localhost" is loopback without asking: in an image there may be no file
- * of hosts, and a name server may not know it. */
-static err connect_to(const struct url *u, int *out)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
-    const char *host = strcmp(u->host, "localhost") == 0 ? NULL : u->host;
-    int failed = getaddrinfo(host, u->port, &hints, &found);
-    if (failed != 0) return err_new(ERR_IO, "can't find host \"%s\": %s", u->host, gai_strerror(failed));
-    int fd = -1, why = 0;
-    struct timeval patience = {.tv_sec = 5};
-    for (struct addrinfo *a = found; a != NULL && fd < 0; a = a->ai_next) {
-        fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd < 0) continue;
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-        if (connect(fd, a->ai_addr, a->ai_addrlen) == 0) break;
-        why = errno;
-        close(fd);
-        fd = -1;
-    }
-    freeaddrinfo(found);
-    *out = fd;
-    return fd >= 0 ? NULL : err_errno(why, "can't connect to %s port %s", u->host, u->port);
-}
-
-/* The status code of a GET, or -1. */
-static int get_status(int fd, const struct url *u)
-{
-    char text[512];
-    int n = snprintf(text, sizeof text, "GET %s HTTP/1.0\r\nHost: %s\r\n\r\n", u->path, u->host);
-    if (n < 0 || (size_t)n >= sizeof text || write(fd, text, (size_t)n) != n) return -1;
-    size_t have = 0;
-    while (have < 12) {
-        ssize_t got = read(fd, text + have, sizeof text - 1 - have);
-        if (got <= 0) return -1;
-        have += (size_t)got;
-    }
-    text[have] = '\0';
-    return strncmp(text, "HTTP/1.", 7) == 0 ? atoi(text + 9) : -1;
-}
-
 /* Where the server of the same configuration listens, as seen from this machine. */
 static err own_url(const struct config *c, char *out, size_t n)
 {
@@ -164,26 +99,40 @@ static err own_url(const struct config *c, char *out, size_t n)
     return NULL;
 }
 
+/* A URL without a path means the readiness page. */
+static err ask_health(const char *url, struct client_answer *a, struct buf *shown)
+{
+    struct client *client;
+    TRY(client_create(&(struct client_options){.url = url, .timeout_ms = HEALTH_TIMEOUT_MS}, &client));
+    const char *base = client_url(client);
+    const char *path = strchr(base + strlen("http://"), '/') != NULL ? "" : "/-/ready";
+    buf_printf(shown, "%s%s", base, path);
+    struct client_request rq = {.method = "GET", .path = path};
+    err e = client_do(client, &rq, a, NULL, NULL);
+    client_destroy(client);
+    return e;
+}
+
 static int run_health(struct invocation *in)
 {
     char own[256];
     const char *text = in->url;
-    struct url u = {0};
-    err e = NULL;
+    struct client_answer a = {.body.max = HEALTH_BODY_MAX};
+    struct buf shown = {0};
     if (text == NULL) {
-        e = own_url(&in->config, own, sizeof own);
+        err e = own_url(&in->config, own, sizeof own);
+        if (e != NULL) return report(e, EXIT_USAGE);
         text = own;
     }
-    if (e == NULL) e = url_parse(text, &u);
-    if (e != NULL) return report(e, EXIT_USAGE);
-    int fd = -1;
-    e = connect_to(&u, &fd);
-    if (e != NULL) return report(e, EXIT_FAILED);
-    int status = get_status(fd, &u);
-    close(fd);
-    if (status < 0) return report(err_new(ERR_IO, "no answer from %s", text), EXIT_FAILED);
-    printf("%s: %d\n", text, status);
-    return status == 200 ? EXIT_GOOD : EXIT_FAILED;
+    err e = ask_health(text, &a, &shown);
+    int code = a.status == 200 ? EXIT_GOOD : EXIT_FAILED;
+    if (e != NULL)
+        code = report(e, err_code(e) == ERR_INVALID || err_code(e) == ERR_UNSUPPORTED ? EXIT_USAGE : EXIT_FAILED);
+    else
+        printf("%.*s: %d\n", (int)shown.n, (const char *)shown.data, a.status);
+    client_answer_deinit(&a);
+    buf_deinit(&shown);
+    return code;
 }
 
 /* ---- which --------------------------------------------------------------------------------------------------- */
@@ -199,13 +148,23 @@ static const struct command {
     {"health", "[--url=URL]", "ask a running server whether it is ready; exit code 1 if not", run_health},
 };
 
+static const struct cli_command *const client_commands[] = {
+    &cli_query,  &cli_query_range, &cli_labels, &cli_series,  &cli_import,
+    &cli_export, &cli_snapshot,    &cli_backup, &cli_restore,
+};
+
 static int print_help(void)
 {
     struct buf out = {0};
     buf_str(&out, STR("varve: a time-series database server.\n\nCommands:\n\n"));
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         buf_printf(&out, "  varve %s %s\n      %s\n", commands[i].name, commands[i].words, commands[i].help);
-    buf_str(&out, STR("\nExit codes: 0 good (serve: stopped when asked to), 1 it failed, 2 wrong arguments.\n\n"));
+    buf_str(&out, STR("\nAs a client of a running server (varve COMMAND --help shows the flags of one):\n\n"));
+    for (size_t i = 0; i < ARRAY_LEN(client_commands); i++)
+        buf_printf(&out, "  varve %s %s\n      %s\n", client_commands[i]->name, client_commands[i]->words,
+                   client_commands[i]->help);
+    buf_str(&out, STR("\nExit codes: 0 done (serve: stopped when asked to), 1 failed (damaged, not ready),\n"
+                      "2 wrong arguments, 3 the server refused, 4 done in part (rejected rows).\n\n"));
     config_print_help(&out);
     int code = print_all(&out, stdout);
     buf_deinit(&out);
@@ -256,10 +215,43 @@ static int run_command(const struct command *command, int argc, char **argv, cha
     return code;
 }
 
+static const struct cli_command *client_find(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(client_commands); i++)
+        if (strcmp(client_commands[i]->name, name) == 0) return client_commands[i];
+    return NULL;
+}
+
+static int print_command_help(const struct cli_command *command)
+{
+    struct buf out = {0};
+    cli_help_command(command, &out);
+    int code = print_all(&out, stdout);
+    buf_deinit(&out);
+    return code;
+}
+
+/* argv: what follows the command's name. */
+static int run_client(const struct cli_command *command, int argc, char **argv, char **environment)
+{
+    static const char *const help[] = {"--help", "-h"};
+    for (int i = 0; i < argc; i++)
+        if (is_word(argv[i], help, ARRAY_LEN(help))) return print_command_help(command);
+    struct cli_call call;
+    err e = cli_call_parse(&call, command, argc, argv, environment);
+    int code = e != NULL ? report(e, EXIT_USAGE) : command->run(&call);
+    cli_call_deinit(&call);
+    return code;
+}
+
 int cli_run(int argc, char **argv, char **environment)
 {
     static const char *const help[] = {"--help", "-h", "help"};
     static const char *const version[] = {"--version", "-v"};
+    const struct cli_command *client = argc > 1 ? client_find(argv[1]) : NULL;
+    if (client != NULL) return run_client(client, argc - 2, argv + 2, environment);
+    if (argc > 2 && strcmp(argv[1], "help") == 0 && client_find(argv[2]) != NULL)
+        return print_command_help(client_find(argv[2]));
     for (int i = 1; i < argc; i++) {
         if (is_word(argv[i], help, ARRAY_LEN(help))) return print_help();
         if (is_word(argv[i], version, ARRAY_LEN(version))) return run_version(NULL);

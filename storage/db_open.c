@@ -2,7 +2,7 @@
  * db_open.c: opening and closing a database: lock, identity, manifest, parts, log replay, threads.
  *
  *   IDENTITY  MANIFEST  MANIFEST.prev  LOCK     parts/YYYY-MM-<number>.part     wal/<generation>.wal
- *   quarantine/  parts that could not be opened      snapshots/<name>/  hard links of MANIFEST and parts
+ *   quarantine/  parts that could not be opened      snapshots/<name>/  IDENTITY, MANIFEST and hard links of parts
  *
  * A part that can't be opened is moved to quarantine/ and its loss is logged with time range and rows;
  * the server starts. A damaged manifest is rebuilt from the footers of the parts that are there.

@@ -34,6 +34,15 @@ static err link_parts(struct db *db, const struct view *v, const char *dir)
     return db->env->ops->dir_sync(db->env, to);
 }
 
+/* The key, so that the snapshot is a whole data directory. */
+static err link_identity(struct db *db, const char *dir)
+{
+    char from[8192], to[8192];
+    snprintf(from, sizeof from, "%s/IDENTITY", db->path);
+    snprintf(to, sizeof to, "%s/IDENTITY", dir);
+    return db->env->ops->link(db->env, from, to);
+}
+
 static err write_manifest(struct db *db, const struct view *v, const char *dir)
 {
     struct manifest m = {.generation = 1, .tombstones = v->tombstones, .n_tombstones = v->n_tombstones};
@@ -111,6 +120,7 @@ static err take(struct db *db, const char *dir)
     snprintf(parts, sizeof parts, "%s/parts", dir);
     struct view *v = db_view(db);
     err e = db->env->ops->mkdir(db->env, parts);
+    if (e == NULL) e = link_identity(db, dir);
     if (e == NULL) e = link_parts(db, v, dir);
     if (e == NULL) e = write_manifest(db, v, dir); /* last: with it the snapshot is complete */
     if (e == NULL) e = db->env->ops->dir_sync(db->env, db->snapshots_dir);

@@ -1,5 +1,5 @@
 /*
- * hash.c: XXH3 behind four calls, the only unit that includes xxhash.h. The library is compiled in
+ * hash.c: XXH3 behind a few calls, the only unit that includes xxhash.h. The library is compiled in
  * (XXH_INLINE_ALL), so short inputs, which labels are, cost no call through a shared library. The
  * algorithm is fixed by its specification: hashes may be written to disk. Any thread.
  */
@@ -30,6 +30,17 @@ uint64_t checksum64_two(const void *a, size_t an, const void *b, size_t bn)
     XXH3_64bits_reset(&state);
     XXH3_64bits_update(&state, a, an);
     XXH3_64bits_update(&state, b, bn);
+    return XXH3_64bits_digest(&state);
+}
+
+uint64_t checksum64_stream(checksum_next_fn next, void *arg)
+{
+    XXH3_state_t state;
+    const void *p;
+    size_t n;
+    XXH3_64bits_reset(&state);
+    while (next(arg, &p, &n))
+        XXH3_64bits_update(&state, p, n);
     return XXH3_64bits_digest(&state);
 }
 

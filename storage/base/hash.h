@@ -31,6 +31,10 @@ uint64_t checksum64(const void *p, size_t n);
 /* The checksum of two ranges as if they stood one behind the other. */
 uint64_t checksum64_two(const void *a, size_t an, const void *b, size_t bn);
 
+/* The checksum of bytes that come piece by piece: next hands out one after the other, false ends them. */
+typedef bool (*checksum_next_fn)(void *arg, const void **p, size_t *n);
+uint64_t checksum64_stream(checksum_next_fn next, void *arg);
+
 /* Unkeyed XXH64, seed 0: only where the outside world expects this very hash (Prometheus's limit_ratio). */
 uint64_t hash_xxh64(const void *p, size_t n);
 

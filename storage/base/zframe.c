@@ -18,6 +18,7 @@
 #define RAW_FLAG (UINT32_C(1) << 31)
 #define COVERED 8 /* header bytes under the checksum: both sizes */
 #define EXPAND_WINDOW_LOG 24
+#define STREAM_WINDOW_LOG 27     /* what zstd itself writes at most without being told that readers can do more */
 #define EXPAND_STEP (128u << 10) /* output room per round: one zstd block */
 
 struct zctx {
@@ -175,4 +176,36 @@ err zstd_expand(const void *p, size_t n, struct buf *out)
     err e = expand_with(d, p, n, out);
     ZSTD_freeDCtx(d);
     return e;
+}
+
+struct zstd_stream {
+    ZSTD_DCtx *d;
+};
+
+struct zstd_stream *zstd_stream_create(void)
+{
+    struct zstd_stream *s = mem_alloc(sizeof *s);
+    s->d = ZSTD_createDCtx();
+    if (s->d != NULL) ZSTD_DCtx_setParameter(s->d, ZSTD_d_windowLogMax, STREAM_WINDOW_LOG);
+    return s;
+}
+
+void zstd_stream_destroy(struct zstd_stream *s)
+{
+    if (s == NULL) return;
+    ZSTD_freeDCtx(s->d);
+    mem_free(s);
+}
+
+err zstd_stream_expand(struct zstd_stream *s, str *in, void *to, size_t room, size_t *got, bool *at_end)
+{
+    ZSTD_inBuffer source = {in->p, in->n, 0};
+    ZSTD_outBuffer sink = {to, room, 0};
+    if (s->d == NULL) return err_new(ERR_NO_MEMORY, "zstd: no memory for a decompressor");
+    size_t hint = ZSTD_decompressStream(s->d, &sink, &source);
+    if (ZSTD_isError(hint)) return err_new(ERR_INVALID, "zstd: %s", ZSTD_getErrorName(hint));
+    *in = (str){in->p + source.pos, in->n - source.pos};
+    *got = sink.pos;
+    *at_end = hint == 0;
+    return NULL;
 }

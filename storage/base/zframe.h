@@ -33,4 +33,15 @@ err zframe_get(struct zctx *z, const void *p, size_t n, void *dst, size_t raw) _
  * appends to out, whose cap bounds the result. ERR_INVALID on bad data, ERR_TOO_LARGE over out->max. */
 err zstd_expand(const void *p, size_t n, struct buf *out) __attribute__((warn_unused_result));
 
+/* The same piece by piece, for files of any length (windows up to 128 MiB). One thread's. */
+struct zstd_stream;
+struct zstd_stream *zstd_stream_create(void);
+void zstd_stream_destroy(struct zstd_stream *s); /* NULL allowed */
+/*
+ * Takes bytes off the front of *in (moves it on) and writes up to `room` to `to`; *got says how many. *at_end: a frame
+ * just ended, so the data may end here. ERR_INVALID on bad data.
+ */
+err zstd_stream_expand(struct zstd_stream *s, str *in, void *to, size_t room, size_t *got, bool *at_end)
+    __attribute__((warn_unused_result));
+
 #endif

@@ -23,7 +23,7 @@ ARROWS = {
 }
 PUBLIC = {
     "storage": ["storage.h", "labels.h", "matcher.h", "regex.h", "column_hist.h"],
-    "ingest": ["ingest.h"],
+    "ingest": ["ingest.h", "json_read.h"],
     "query": ["query.h"],
 }
 
@@ -35,8 +35,8 @@ FOREIGN = {
     "sanitizer/asan_interface.h": r"storage/base/arena\.c",
     "roaring/roaring.h": r"storage/postings\.c",
     "pcre2.h": r"storage/regex(_engine)?\.c",
-    "http_parser.h": r"server/http\.[ch]",
-    "zlib.h": r"ingest/inflate\.c|server/(gzip|answer)\.c",
+    "http_parser.h": r"server/(http|client_reader)\.[ch]",
+    "zlib.h": r"ingest/inflate\.c|server/(gzip|answer|cli_input)\.c",
     "uv.h": r"server/(loop|conn|lines|main)\w*\.[ch]",
 }
 SYSTEM = """
