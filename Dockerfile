@@ -1,0 +1,73 @@
+# Varve's images, for linux/amd64 and linux/arm64 (BuildKit or buildah):
+#
+#   docker build -t varve .                      the static program alone, from scratch
+#   docker build -t varve:debian --target debian .   linked to Debian's shared libraries, with a shell
+#
+# The first is cross-built on the builder's own platform, the second in an image of the target's.
+# make image builds the first for both platforms and joins them to one OCI image (deploy/README.md).
+
+# ---- build: the musl flavour, for the target, on the builder's platform
+FROM --platform=$BUILDPLATFORM debian:bookworm-slim AS build
+SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
+WORKDIR /src
+COPY deploy/install-deps deploy/
+RUN deploy/install-deps --static && apt-get install -qq -y --no-install-recommends ca-certificates
+# What changes least comes first: sources and libraries stay in the cache while only our own code changes.
+COPY deploy/musl deploy/musl
+COPY Makefile CHANGELOG.md ./
+RUN make build/musl/sources.done REVISION=unknown
+ARG TARGETARCH
+RUN make static-libraries ARCH=$TARGETARCH REVISION=unknown
+COPY . .
+ARG REVISION=unknown
+ARG SOURCE_DATE_EPOCH=1
+RUN make static ARCH=$TARGETARCH REVISION=$REVISION \
+    && deploy/image/stage $TARGETARCH $REVISION /out
+
+# ---- debian: the C-linked flavour
+FROM debian:bookworm-slim AS build-debian
+WORKDIR /src
+COPY deploy/install-deps deploy/
+RUN deploy/install-deps
+COPY . .
+ARG REVISION=unknown
+RUN make all REVISION=$REVISION && strip build/rel/varve
+
+FROM debian:bookworm-slim AS debian
+RUN apt-get -qq update \
+    && apt-get install -qq -y --no-install-recommends ca-certificates libhttp-parser2.9 libjemalloc2 libpcre2-8-0 \
+        libroaring0 libuv1 libzstd1 zlib1g \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
+    && mkdir -m 0770 /data && chown 65532:0 /data
+COPY --from=build-debian /src/build/rel/varve /usr/bin/varve
+RUN ["/usr/bin/varve", "version"]
+USER 65532:65532
+VOLUME /data
+EXPOSE 8428
+STOPSIGNAL SIGTERM
+ENV VARVE_STORAGE_PATH=/data
+HEALTHCHECK --interval=15s --timeout=6s --start-period=60s CMD ["/usr/bin/varve", "health"]
+ENTRYPOINT ["/usr/bin/varve"]
+CMD ["serve"]
+LABEL org.opencontainers.image.title="Varve" \
+    org.opencontainers.image.description="Single-node time-series database: PromQL, remote write" \
+    org.opencontainers.image.licenses="Apache-2.0"
+
+# ---- the image
+FROM scratch
+COPY --from=build /out/ /
+USER 65532:65532
+VOLUME /data
+EXPOSE 8428
+STOPSIGNAL SIGTERM
+ENV VARVE_STORAGE_PATH=/data
+HEALTHCHECK --interval=15s --timeout=6s --start-period=60s CMD ["/varve", "health"]
+ENTRYPOINT ["/varve"]
+CMD ["serve"]
+ARG VERSION=unknown
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Varve" \
+    org.opencontainers.image.description="Single-node time-series database: PromQL, remote write" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.version=$VERSION \
+    org.opencontainers.image.revision=$REVISION
