@@ -63,6 +63,13 @@ static err check_info(const struct parser *p, const struct expr *e)
     return parser_error(p, labels->start, "expected label selectors only, got vector selector instead");
 }
 
+/* default_rollup without a window has the one of an instant vector. */
+static bool argument_fits(const struct function *fn, enum value_type want, enum value_type got)
+{
+    bool either = fn->class == FN_SPECIAL && fn->code == SPECIAL_DEFAULT_ROLLUP;
+    return got == want || (either && got == TYPE_VECTOR);
+}
+
 static err check_call(const struct parser *p, const struct expr *e)
 {
     const struct function *fn = e->call.fn;
@@ -74,7 +81,7 @@ static err check_call(const struct parser *p, const struct expr *e)
         enum value_type want = fn->types[i < fn->n_types ? i : fn->n_types - 1u];
         if (info && i == 1) continue;
         TRY(check_expression(p, arg));
-        if (arg->type != want)
+        if (!argument_fits(fn, want, arg->type))
             return parser_error(p, arg->start, "expected type %s in call to function \"%s\", got %s",
                                 value_type_name(want), fn->name, value_type_name(arg->type));
     }

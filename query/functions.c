@@ -1,5 +1,6 @@
 /*
- * functions.c: the one table of PromQL functions, as Prometheus 3.14 defines them.
+ * functions.c: the one table of PromQL functions, as Prometheus 3.14 defines them, and default_rollup of MetricsQL,
+ * by which vmalert restores the state of its alerts.
  *
  * Invariants: sorted by name (function_find bisects; test_check proves it), names lower case, and each
  * row's code belongs to its class. The table is constant: no memory, any thread.
@@ -38,6 +39,7 @@ static const struct function TABLE[] = {
     {"day_of_week", FN_DATE, V, 1, 1, {V}, STABLE, DATE_DAY_OF_WEEK},
     {"day_of_year", FN_DATE, V, 1, 1, {V}, STABLE, DATE_DAY_OF_YEAR},
     {"days_in_month", FN_DATE, V, 1, 1, {V}, STABLE, DATE_DAYS_IN_MONTH},
+    {"default_rollup", FN_SPECIAL, V, 1, 0, {M}, STABLE, SPECIAL_DEFAULT_ROLLUP},
     {"deg", FN_MAP, V, 1, 0, {V}, STABLE, MAP_DEG},
     {"delta", FN_ROLLUP, V, 1, 0, {M}, STABLE, ROLLUP_DELTA},
     {"deriv", FN_ROLLUP, V, 1, 0, {M}, STABLE, ROLLUP_DERIV},

@@ -105,6 +105,7 @@ enum date_code {
 enum special_code {
     SPECIAL_ABSENT,
     SPECIAL_ABSENT_OVER_TIME,
+    SPECIAL_DEFAULT_ROLLUP, /* (range or instant vector) */
     SPECIAL_END,
     SPECIAL_HISTOGRAM_FRACTION,
     SPECIAL_HISTOGRAM_QUANTILE,

@@ -149,9 +149,35 @@ static void note_wants(struct builder *b, const struct function *fn)
         (fn->class == FN_SPECIAL && (fn->code == SPECIAL_HISTOGRAM_QUANTILE || fn->code == SPECIAL_HISTOGRAM_FRACTION));
 }
 
+/*
+ * default_rollup(x[d]) is x with a lookback of d: the newest sample of the window, unless it says that the series has
+ * ended. Without a window it is x itself, and over a subquery, which has no stale markers, last_over_time.
+ */
+static err build_default_rollup(struct builder *b, const struct expr *e, struct plan_node **out)
+{
+    const struct expr *arg = unparen(e->call.args[0]);
+    if (arg->type == TYPE_VECTOR) return build(b, arg, out);
+    if (arg->kind == EXPR_RANGE) {
+        int64_t range;
+        TRY(plan_duration(&arg->range.range, b->rq, &range));
+        if (range <= 0) return err_new(ERR_INVALID, "duration must be greater than 0");
+        TRY(build_selector(b, unparen(arg->range.selector), out));
+        struct plan_window *w = &(*out)->window;
+        w->range = range;
+        return check_extended(e->call.fn, w);
+    }
+    struct plan_node *n = node_new(b, PLAN_ROLLUP, e, 1);
+    n->fn = function_find(STR("last_over_time"));
+    TRY(build(b, arg, &n->kids[0]));
+    n->invariant = n->kids[0]->invariant;
+    *out = n;
+    return NULL;
+}
+
 static err build_call(struct builder *b, const struct expr *e, struct plan_node **out)
 {
     const struct function *fn = e->call.fn;
+    if (fn->class == FN_SPECIAL && fn->code == SPECIAL_DEFAULT_ROLLUP) return build_default_rollup(b, e, out);
     bool rollup = fn->class == FN_ROLLUP || (fn->class == FN_SPECIAL && fn->code == SPECIAL_ABSENT_OVER_TIME);
     struct plan_node *n = node_new(b, rollup ? PLAN_ROLLUP : PLAN_CALL, e, e->call.n_args);
     n->fn = fn;

@@ -30,6 +30,9 @@ static void test_types(void **state)
         {"x[5m][5m:]", "subquery is only allowed on instant vector, got range vector instead"},
         {"(x[5m])", ""},
         {"rate((x[5m]))", ""},
+        {"default_rollup(x[5m])", ""},
+        {"default_rollup(x)", ""},
+        {"default_rollup(1)", "expected type range vector in call to function \"default_rollup\", got scalar"},
         {"vector(scalar(x))", ""},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -140,7 +143,7 @@ static void test_function_table(void **state)
     (void)state;
     size_t n;
     const struct function *table = function_table(&n);
-    assert_int_equal(n, 90);
+    assert_int_equal(n, 91);
     static const unsigned codes[] = {
         [FN_ROLLUP] = ROLLUP_CODES, [FN_MAP] = MAP_CODES, [FN_DATE] = DATE_CODES, [FN_SPECIAL] = SPECIAL_CODES};
     bool seen[4][64] = {{false}};

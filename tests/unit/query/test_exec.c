@@ -102,6 +102,35 @@ static void test_range_functions(void **state)
     expect_at(&q, 320, "resets(hits_total[40s])", "[{\"metric\":{\"i\":\"1\"},\"value\":[320,\"1\"]}]");
 }
 
+static void test_default_rollup(void **state)
+{
+    (void)state;
+    /* 10 at 0, 40 at 180, stale at 240, 50 at 360 */
+    const char *form = "[{\"metric\":{\"__name__\":\"up\",\"i\":\"2\",\"job\":\"a\"},\"value\":[%s,\"%s\"]}]";
+    static const struct {
+        double at;
+        const char *query, *time, *value;
+    } CASES[] = {
+        {230, "default_rollup(up{i=\"2\"}[1m])", "230", "40"},
+        {239, "default_rollup(up{i=\"2\"}[59s])", NULL, NULL},      /* (180, 239] */
+        {240, "default_rollup(up{i=\"2\"}[1h])", NULL, NULL},       /* the series has ended, ... */
+        {240, "last_over_time(up{i=\"2\"}[1h])", "240", "40"},      /* ... which ranges do not know */
+        {3000, "default_rollup(up{i=\"2\"}[3600s])", "3000", "50"}, /* beyond the lookback */
+        {3000, "default_rollup(up{i=\"2\"})", NULL, NULL},
+        {400, "default_rollup(up{i=\"2\"})", "400", "50"},
+        {3000, "default_rollup(up{i=\"2\"}[1m] offset 44m)", "3000", "50"},
+        {3000, "default_rollup(up{i=\"2\"}[1h:1m])", "3000", "50"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        char want[128];
+        snprintf(want, sizeof want, CASES[i].value ? form : "[]", CASES[i].time, CASES[i].value);
+        expect_at(&q, CASES[i].at, CASES[i].query, want);
+    }
+    query_db_expect(&q, "sum(default_rollup(up{i=\"2\"}[2m])) + 0", 180, 480, 120,
+                    "{\"resultType\":\"matrix\",\"result\":[{\"metric\":{},\"values\":[[180,\"40\"],[420,\"50\"]]}]}");
+    expect_failure(&q, 300, "default_rollup(up[5m] anchored)", "execution", "anchored modifier can only be used with");
+}
+
 static void test_extended_ranges(void **state)
 {
     (void)state;
@@ -333,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_lookback_is_left_open),
         cmocka_unit_test(test_offset_and_at),
         cmocka_unit_test(test_range_functions),
+        cmocka_unit_test(test_default_rollup),
         cmocka_unit_test(test_extended_ranges),
         cmocka_unit_test(test_subqueries),
         cmocka_unit_test(test_range_vector_as_result),
