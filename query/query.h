@@ -110,6 +110,17 @@ err query_name_stats(struct query_engine *q, const struct name_stats_request *rq
     __attribute__((warn_unused_result));
 void query_name_stats_reset(struct query_engine *q);
 
+/* /federate: the newest sample of each series in the lookback window, in a format that scrapers read. */
+struct federate_request {
+    const struct match_sets *match; /* n = 0: an empty answer */
+    int64_t now_ms;
+    bool protobuf; /* delimited MetricFamily messages, with native histograms; else text, without */
+    bool utf8;     /* names as they are; else what old readers don't know becomes '_' */
+    const atomic_bool *canceled;
+};
+err query_federate(struct query_engine *q, const struct federate_request *rq, struct buf *out)
+    __attribute__((warn_unused_result));
+
 /* Text helpers of the HTTP API. Time: unix seconds (float, exponent) or RFC 3339. Duration: see promql_parse_duration.
  */
 err query_parse_time(str text, int64_t *ms) __attribute__((warn_unused_result));

@@ -25,6 +25,9 @@ void h_meta_labels(struct server *s, struct exchange *x);
 void h_meta_label_values(struct server *s, struct exchange *x);
 void h_meta_metadata(struct server *s, struct exchange *x);
 
+/* h_federate.c: on a query worker */
+void h_federate(struct server *s, struct exchange *x);
+
 /* h_tsdb.c: on a query worker */
 void h_tsdb_status(struct server *s, struct exchange *x);
 

@@ -22,6 +22,7 @@ static const struct {
     const char *name;
     enum http_header header;
 } wanted[] = {
+    {"accept", HEADER_ACCEPT},
     {"accept-encoding", HEADER_ACCEPT_ENCODING},
     {"content-encoding", HEADER_CONTENT_ENCODING},
     {"content-type", HEADER_CONTENT_TYPE},

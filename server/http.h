@@ -28,6 +28,7 @@ enum http_verb {
 
 /* The headers that anyone here looks at; the rest is skipped. */
 enum http_header {
+    HEADER_ACCEPT,
     HEADER_ACCEPT_ENCODING,
     HEADER_CONTENT_ENCODING,
     HEADER_CONTENT_TYPE,

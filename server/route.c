@@ -1,8 +1,8 @@
 /*
  * route.c: the table, finding in it, and where handlers run.
  *
- * Paths are compared after runs of '/' are collapsed and a last '/' is dropped; every /api path is
- * also served under /prometheus. An unknown path is 404 and a known one with the wrong method 405
+ * Paths are compared after runs of '/' are collapsed and a last '/' is dropped; every /api path and
+ * /federate are also served under /prometheus. An unknown path is 404 and a known one with the wrong method 405
  * with Allow, both as JSON: clients decide by that what a server can do.
  *
  * POST is allowed wherever clients send it out of habit (label values, buildinfo): answering 404 or
@@ -37,6 +37,7 @@ static const struct route routes[] = {
     {"/api/v1/labels", GET_POST, ROUTE_QUERY, 0, h_meta_labels},
     {"/api/v1/label/<>/values", GET_POST, ROUTE_QUERY, 0, h_meta_label_values},
     {"/api/v1/metadata", GET_POST, ROUTE_QUERY, 0, h_meta_metadata},
+    {"/federate", VERB_GET, ROUTE_QUERY, 0, h_federate},
     {"/api/v1/status/tsdb", GET_POST, ROUTE_QUERY, 0, h_tsdb_status},
     {"/api/v1/read", VERB_POST, ROUTE_READ, ROUTE_BODY, h_remote_read},
     {"/api/v1/export", GET_POST, ROUTE_EXPORT, 0, h_export_json},
@@ -108,7 +109,7 @@ static bool pattern_fits(const char *pattern, str path, str *arg)
 static const struct route *route_find(str path, str *arg)
 {
     str prefix = STR("/prometheus");
-    bool prefixed = str_starts_with(path, STR("/prometheus/api/"));
+    bool prefixed = str_starts_with(path, STR("/prometheus/api/")) || str_eq(path, STR("/prometheus/federate"));
     str rest = prefixed ? (str){path.p + prefix.n, path.n - prefix.n} : path;
     for (size_t i = 0; i < ARRAY_LEN(routes); i++)
         if (pattern_fits(routes[i].path, rest, arg)) return &routes[i];

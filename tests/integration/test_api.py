@@ -7,15 +7,19 @@ VARVE names another binary. Ends with "N passed, N failed, N skipped".
 import http.client
 import json
 import os
+import struct
 import sys
 import time
 import unittest
 import urllib.parse
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "crash")]
+import crashlib  # noqa: E402  remote write requests
 import test_http  # noqa: E402  the server's life and requests
 
 T0 = 1749999600  # 2025-06-15T15:00:00Z
+STALE = struct.unpack("<d", struct.pack("<Q", 0x7ff0000000000002))[0]
 ORIGIN = {"Origin": "http://grafana.example"}
 
 
@@ -246,6 +250,56 @@ class Arguments(Api):
         self.load("".join(f"each {i} {(now + i) * 1000}\n" for i in range(61)))
         values = self.data("query_range", query="each", start=now, end=now + 60, step="0.5")["result"][0]["values"]
         self.assertEqual([int(v) for _, v in values], [i // 2 for i in range(121)])
+
+
+class Federation(Api):
+    TEXT = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.now = int(time.time())
+        ms = lambda age: (cls.now - age) * 1000
+        cls.s.request("POST", "/api/v1/import/prometheus",
+                      f'fed_up{{job="a"}} 1 {ms(90)}\nfed_up{{job="a"}} 2 {ms(30)}\nfed_up{{job="b",instance="i"}} 3 {ms(60)}\n'
+                      f'fed_old 1 {ms(900)}\nfed_ended 5 {ms(120)}\n{{"fed.odd","k8s.ns"="n"}} 4 {ms(60)}\n')
+        ended = crashlib.write_request([({"__name__": "fed_ended"}, [(ms(60), STALE)])])
+        assert cls.s.request("POST", "/api/v1/write", crashlib.snappy_literals(ended),
+                             crashlib.REMOTE_WRITE_HEADERS)[0] == 204
+
+    def federate(self, *matches, path="/federate", **headers):
+        status, heads, body = self.s.get(args(path, *[("match[]", m) for m in matches]), headers=headers)
+        return status, heads["Content-Type"], body.decode()
+
+    def test_newest_samples(self):
+        want = ("# TYPE fed_up untyped\n"
+                f'fed_up{{instance="i",job="b"}} 3 {(self.now - 60) * 1000}\n'
+                f'fed_up{{job="a",instance=""}} 2 {(self.now - 30) * 1000}\n')
+        self.assertEqual(self.federate("fed_up"), (200, self.TEXT, want))
+        self.assertEqual(self.federate("fed_up", '{job="a"}', '{job="b"}'), (200, self.TEXT, want))
+        self.assertEqual(self.federate("fed_up", path="/prometheus/federate")[2], want)
+
+    def test_what_ended_is_gone(self):
+        self.assertEqual(self.federate("fed_ended")[2], "")
+        self.assertEqual(self.federate("fed_old")[2], "")
+        self.assertNotIn("NaN", self.federate('{__name__=~"fed.+"}')[2])
+
+    def test_names(self):
+        at = (self.now - 60) * 1000
+        self.assertEqual(self.federate('{"fed.odd"}')[2],
+                         f'# TYPE fed_odd untyped\nfed_odd{{k8s_ns="n",instance=""}} 4 {at}\n')
+        kind, text = self.federate('{"fed.odd"}', Accept="text/plain;version=1.0.0;escaping=allow-utf-8")[1:]
+        self.assertEqual(kind, "text/plain; version=1.0.0; charset=utf-8; escaping=allow-utf-8")
+        self.assertEqual(text, f'# TYPE "fed.odd" untyped\n{{"fed.odd","k8s.ns"="n",instance=""}} 4 {at}\n')
+
+    def test_arguments(self):
+        self.assertEqual(self.federate(), (200, self.TEXT, ""))
+        status, kind, text = self.federate("fed_up{")
+        self.assertEqual((status, kind), (400, "text/plain; charset=utf-8"))
+        self.assertIn("match[]", text)
+        self.assertEqual(self.federate("{}")[0], 400)
+        self.assertEqual(self.s.request("POST", "/federate")[0], 405)
+        self.assertEqual(self.s.request("HEAD", "/federate?match[]=fed_up")[0], 200)
 
 
 class Deletes(Api):
