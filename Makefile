@@ -3,6 +3,8 @@
 # Flavours of the same sources, each in its own folder under build/:
 #   rel   release: the C-linked server              asan  ASan + UBSan, slow checks: all unit tests
 #   tsan  ThreadSanitizer: concurrency tests        fuzz  libFuzzer targets (clang)
+#   static-amd64, static-arm64  against musl, for any Linux (deploy/musl)
+#   native  for this machine's processor, with LTO and a profile that native-train makes (tests/bench/train.py)
 
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -18,15 +20,22 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith -Wundef
-CFLAGS_ALL := -std=gnu17 -g -fno-omit-frame-pointer -pthread -D_GNU_SOURCE -I. $(WARN)
+CFLAGS_ALL := -std=gnu17 -g -fno-omit-frame-pointer -pthread -D_GNU_SOURCE -I. -ffile-prefix-map=$(CURDIR)=. $(WARN)
 CFLAGS_rel := -O2 -fstack-protector-strong
 CFLAGS_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DVARVE_SLOW_CHECKS
 CFLAGS_tsan := -O1 -fsanitize=thread -DVARVE_SLOW_CHECKS
 CFLAGS_fuzz := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DVARVE_SLOW_CHECKS
+CFLAGS_native-train = -O2 -march=native -fprofile-generate -fprofile-update=prefer-atomic
+CFLAGS_native = -O2 -march=native -flto -fprofile-use=$(@:build/native/%.o=build/native-train/%.gcda) \
+	-fprofile-partial-training -Wno-missing-profile -Wno-coverage-mismatch -fstack-protector-strong
 LIBS_COMMON := -lzstd -lroaring -lpcre2-8 -lhttp_parser -luv -lz -lm -pthread
 LIBS_rel := $(LIBS_COMMON) -ljemalloc
 LIBS_asan := $(LIBS_COMMON)
 LIBS_tsan := $(LIBS_COMMON)
+LIBS_native := $(LIBS_rel)
+LIBS_native-train := $(LIBS_rel)
+AR_native := gcc-ar
+NEEDS_native := build/native-train/trained
 
 ROOMS := storage/base storage ingest query server
 SOURCES := $(foreach room,$(ROOMS),$(wildcard $(room)/*.c))
@@ -50,7 +59,7 @@ SEED ?= 1
 all: build/varve
 
 .PHONY: all deps deps-test run test unit lint lint-format lint-tidy lint-cppcheck format arch fuzz fuzz-smoke \
-	fuzz-build bench sim clean static native image FORCE
+	fuzz-build bench sim clean native image FORCE
 build/varve: build/rel/varve
 	ln -sf rel/varve $@
 
@@ -66,34 +75,39 @@ run: deps
 
 VERSION_FLAGS := -DVARVE_VERSION='"$(VERSION)"' -DVARVE_REVISION='"$(REVISION)"'
 
-# ---- one set of rules per flavour
+include deploy/musl/rules.mk
+
+# ---- one set of rules per flavour; some have a compiler, needs and a last step of their own
+FLAVOURS := rel asan tsan fuzz native native-train $(STATIC_ARCHES:%=static-%)
+CC_fuzz := clang
 define flavour
-build/$(1)/obj/%.o: %.c
+build/$(1)/obj/%.o: %.c | $$(NEEDS_$(1))
 	@mkdir -p $$(@D)
 	@echo "  cc    $$<  ($(1))"
-	$$(Q)$$(if $(filter fuzz,$(1)),clang,$$(CC)) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) $$(VERSION_FLAGS) -MMD -MP -c -o $$@ $$<
+	$$(Q)$$(or $$(CC_$(1)),$$(CC)) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) $$(VERSION_FLAGS) -DVARVE_FLAVOUR='"$(1)"' -MMD -MP -c -o $$@ $$<
 
 build/$(1)/libvarve.a: $$(LIBRARY_SOURCES:%.c=build/$(1)/obj/%.o)
 	@echo "  ar    $$@"
-	$$(Q)rm -f $$@ && ar rcs $$@ $$^
+	$$(Q)rm -f $$@ && $$(or $$(AR_$(1)),ar) rcsD $$@ $$^
 
-build/$(1)/varve: $$(MAIN:%.c=build/$(1)/obj/%.o) build/$(1)/libvarve.a
+build/$(1)/varve: $$(MAIN:%.c=build/$(1)/obj/%.o) build/$(1)/libvarve.a $$(NEEDS_$(1))
 	@echo "  link  $$@"
-	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) -o $$@ $$^ $$(LIBS_$(1))
+	$$(Q)$$(or $$(CC_$(1)),$$(CC)) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) -o $$@ $$(filter %.o %.a,$$^) $$(LIBS_$(1)) $$(FINISH_$(1))
 
-build/$(1)/tests/%: build/$(1)/obj/tests/unit/%.o $$(SUPPORT_SOURCES:%.c=build/$(1)/obj/%.o) build/$(1)/libvarve.a
+build/$(1)/tests/%: build/$(1)/obj/tests/unit/%.o $$(SUPPORT_SOURCES:%.c=build/$(1)/obj/%.o) build/$(1)/libvarve.a \
+		$$(NEEDS_$(1)) $$(NEEDS_TEST_$(1))
 	@mkdir -p $$(@D)
 	@echo "  link  $$@"
-	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) -o $$@ $$^ -lcmocka $$(LIBS_$(1))
+	$$(Q)$$(or $$(CC_$(1)),$$(CC)) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) -o $$@ $$(filter %.o %.a,$$^) -lcmocka $$(LIBS_$(1))
 endef
-$(foreach f,rel asan tsan fuzz,$(eval $(call flavour,$(f))))
+$(foreach f,$(FLAVOURS),$(eval $(call flavour,$(f))))
 
 # What shows the version is built anew when the version changes (in what is shipped; tests would all link again).
 build/version: FORCE
 	@mkdir -p $(@D)
 	@echo '$(VERSION) $(REVISION)' | cmp -s - $@ || echo '$(VERSION) $(REVISION)' >$@
 VERSIONED := $(if $(SOURCES),$(shell grep -l 'VARVE_VERSION\|VARVE_REVISION' $(SOURCES)))
-$(VERSIONED:%.c=build/rel/obj/%.o): build/version
+$(foreach f,rel native $(STATIC_ARCHES:%=static-%),$(VERSIONED:%.c=build/$(f)/obj/%.o)): build/version
 
 -include $(wildcard build/*/obj/*/*.d build/*/obj/*/*/*.d build/*/obj/*/*/*/*.d)
 
@@ -185,8 +199,19 @@ format:
 arch:
 	@tests/check/arch.py
 
+# ---- for this machine alone: built once to be watched, then again with what was seen
+build/native-train/trained: build/native-train/varve tests/bench/train.py
+	@echo "  train $<"
+	@find build/native-train -name '*.gcda' -delete
+	$(Q)tests/bench/train.py $<
+	@touch $@
+
+native: deps
+	@$(MAKE) --no-print-directory -j$(JOBS) build/native-train/trained
+	@$(MAKE) --no-print-directory -j$(JOBS) build/native/varve
+
 # ---- builds that come later
-static native image:
+image:
 	@echo "make $@: not built yet; it comes with the packaging work (CHANGELOG.md, Unreleased)" >&2; exit 1
 
 clean:

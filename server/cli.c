@@ -2,7 +2,7 @@
  * cli.c: which command runs: serve (the default), verify, inspect, version, health, and the client's.
  *
  * Each command is a row of a table: its name, its words, its help. The server's own commands share the
- * option table of config.c; --detail and --url belong to one each and are taken out first. verify and
+ * option table of config.c; --detail, --json and --url belong to one each and are taken out first. verify and
  * inspect are offline and read only: they look at files, not at a running server. The client's
  * commands (cli_*.c) have flags of their own.
  */
@@ -15,6 +15,7 @@
 #include "server/config.h"
 #include "server/machine.h"
 #include "server/server.h"
+#include "server/version.h"
 #include "storage/base/alloc.h"
 
 enum { EXIT_GOOD, EXIT_FAILED, EXIT_USAGE };
@@ -28,6 +29,7 @@ struct invocation {
     int n_words;
     const char *url;
     int detail;
+    bool json;
 };
 
 static int report(err e, int code)
@@ -78,11 +80,18 @@ static int run_inspect(struct invocation *in)
     return e != NULL ? report(e, EXIT_FAILED) : EXIT_GOOD;
 }
 
+/* Answers varve --version too, where there is no invocation. */
 static int run_version(struct invocation *in)
 {
-    (void)in;
-    printf("varve %s (%s)\n", VARVE_VERSION, VARVE_REVISION);
-    return EXIT_GOOD;
+    if (in != NULL && in->n_words > 0) return report(err_new(ERR_INVALID, "version takes --json only"), EXIT_USAGE);
+    struct buf out = {0};
+    if (in != NULL && in->json)
+        version_print_json(&out);
+    else
+        version_print(&out);
+    int code = print_all(&out, stdout);
+    buf_deinit(&out);
+    return code;
 }
 
 /* ---- health -------------------------------------------------------------------------------------------------- */
@@ -144,7 +153,7 @@ static const struct command {
     {"serve", "", "run the server (the default)", run_serve},
     {"verify", "[PATH]", "check a data directory, offline; exit code 1 if anything is damaged", run_verify},
     {"inspect", "FILE [--detail=N]", "print what a file of a data directory holds", run_inspect},
-    {"version", "", "print the version", run_version},
+    {"version", "[--json]", "print the version, how it was built, and of what", run_version},
     {"health", "[--url=URL]", "ask a running server whether it is ready; exit code 1 if not", run_health},
 };
 
@@ -195,6 +204,18 @@ static const char *take_own(int *argc, char **argv, const char *name)
     return NULL;
 }
 
+/* Takes "--name" out of argv; whether it was there. */
+static bool take_flag(int *argc, char **argv, const char *name)
+{
+    for (int i = 1; i < *argc; i++) {
+        if (strcmp(argv[i], name) != 0) continue;
+        memmove(argv + i, argv + i + 1, (size_t)(*argc - i - 1) * sizeof *argv);
+        (*argc)--;
+        return true;
+    }
+    return false;
+}
+
 static bool is_word(const char *arg, const char *const *words, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -207,6 +228,7 @@ static int run_command(const struct command *command, int argc, char **argv, cha
     struct invocation in = {0};
     in.words = mem_alloc((size_t)argc * sizeof *in.words);
     if (command->run == run_health) in.url = take_own(&argc, argv, "--url");
+    if (command->run == run_version) in.json = take_flag(&argc, argv, "--json");
     const char *detail = command->run == run_inspect ? take_own(&argc, argv, "--detail") : NULL;
     in.detail = detail != NULL ? atoi(detail) : 0;
     err e = config_load(&in.config, argc, argv, environment, in.words, &in.n_words);

@@ -70,9 +70,9 @@ static enum err_code code_of_errno(int errnum)
 
 err err_errno(int errnum, const char *format, ...)
 {
-    char reason[160], suffix[164];
-    /* the GNU strerror_r may return a text of its own instead of filling the buffer */
-    snprintf(suffix, sizeof suffix, ": %s", strerror_r(errnum, reason, sizeof reason));
+    char suffix[164];
+    /* safe between threads in glibc (from 2.32) and musl, which disagree about strerror_r */
+    snprintf(suffix, sizeof suffix, ": %s", strerror(errnum));
     va_list args;
     va_start(args, format);
     err e = make(code_of_errno(errnum), suffix, format, args);

@@ -29,15 +29,15 @@ PUBLIC = {
 
 # foreign header -> the files that may include it
 FOREIGN = {
-    "jemalloc/jemalloc.h": r"storage/base/alloc\.c",
-    "zstd.h": r"storage/base/zframe\.c",
-    "xxhash.h": r"storage/base/hash\.c",
+    "jemalloc/jemalloc.h": r"storage/base/alloc\.c|server/version\.c",
+    "zstd.h": r"storage/base/zframe\.c|server/version\.c",
+    "xxhash.h": r"storage/base/hash\.c|server/version\.c",
     "sanitizer/asan_interface.h": r"storage/base/arena\.c",
-    "roaring/roaring.h": r"storage/postings\.c",
-    "pcre2.h": r"storage/regex(_engine)?\.c",
-    "http_parser.h": r"server/(http|client_reader)\.[ch]",
-    "zlib.h": r"ingest/inflate\.c|server/(gzip|answer|cli_input)\.c",
-    "uv.h": r"server/(loop|conn|lines|main)\w*\.[ch]",
+    "roaring/roaring.h": r"storage/postings\.c|server/version\.c",
+    "pcre2.h": r"storage/regex(_engine)?\.c|server/version\.c",
+    "http_parser.h": r"server/(http|client_reader)\.[ch]|server/version\.c",
+    "zlib.h": r"ingest/inflate\.c|server/(gzip|answer|cli_input)\.c|server/version\.c",
+    "uv.h": r"server/(loop|conn|lines|main)\w*\.[ch]|server/version\.c",
 }
 SYSTEM = """
     arpa/inet.h assert.h ctype.h dirent.h errno.h fcntl.h float.h immintrin.h inttypes.h limits.h math.h
@@ -45,6 +45,7 @@ SYSTEM = """
     stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h strings.h sys/file.h sys/mman.h sys/random.h
     sys/resource.h sys/socket.h sys/stat.h sys/statvfs.h sys/types.h sys/uio.h sys/un.h sys/wait.h
     time.h unistd.h arm_neon.h cpuid.h sched.h getopt.h sys/time.h sys/epoll.h sys/eventfd.h linux/limits.h
+    sys/auxv.h gnu/libc-version.h
 """.split()
 
 # call -> (where it is banned, the files that may, what to use instead)
