@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Runs the conformance tools of ../shared (when it is there) against build/varve; ends with one totals line.
 
-usage: tests/conformance/run_shared.py [promqltest|difftest|apitest ...]
+usage: tests/conformance/run_shared.py [promqltest|difftest|apitest|apitest-live ...]
+
+apitest-live compares with a running Prometheus instead of the recording, where there is one (in VARVE_PEERS or
+build/peers): only then /federate is asked for samples young enough to be in it.
 
 What is known to differ on purpose stands in tests/conformance/allow/<tool>.txt, each entry below a comment with its
 reason; listed entries count as skipped. Everything else that fails makes the run fail. A listed entry that passes is
@@ -11,6 +14,7 @@ servers side by side.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +27,7 @@ ALLOW = os.path.join(ROOT, "tests", "conformance", "allow")
 SERVER = (f"{VARVE} serve --storage.path={{dir}} --web.listen-address=127.0.0.1:{{port}} --storage.retention=100y "
           "--storage.wal-sync=off --query.experimental=true")
 TOTALS = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\b")
+LISTED_MAX = {"apitest": 15}  # entries that an allow file may have
 TIMEOUT = 800
 SKIPPED = 77
 
@@ -34,20 +39,30 @@ def golden(kind):
     return os.path.join(folder, found[-1]) if found else None
 
 
+def prometheus():
+    """The binary of a Prometheus 3; None if there is none."""
+    folders = [os.environ.get("VARVE_PEERS", ""), os.path.join(ROOT, "build", "peers")]
+    return shutil.which("prometheus", path=os.pathsep.join(os.path.join(f, "usr", "bin") for f in folders if f))
+
+
 def commands():
     """Tool → its command line."""
     python = sys.executable
-    return {
+    known = {
         "promqltest": [python, "promqltest.py", "--server-cmd", SERVER, "--start-timestamps", "rw2",
                        "--messages", "lenient", "--jobs", os.environ.get("JOBS", "1")],
         "difftest": [python, "difftest.py", "--golden", golden("promql"), "--target-cmd", SERVER],
         "apitest": [python, "apitest.py", "--golden", golden("api"), "--target-cmd", SERVER],
     }
+    if prometheus():
+        known["apitest-live"] = [python, "apitest.py", "--reference-cmd", "examples/prometheus.sh {dir} {port}",
+                                 "--target-cmd", SERVER]
+    return known
 
 
 def allowed(tool):
     """The entries of a tool's allow file, without its comments."""
-    path = os.path.join(ALLOW, tool + ".txt")
+    path = os.path.join(ALLOW, tool.removesuffix("-live") + ".txt")
     if not os.path.exists(path):
         return []
     with open(path, encoding="utf-8") as file:
@@ -69,13 +84,17 @@ def run(tool, command, folder):
     allow, report = os.path.join(folder, tool + ".txt"), os.path.join(folder, tool + ".json")
     with open(allow, "w", encoding="utf-8") as file:
         file.writelines(entry + "\n" for entry in allowed(tool))
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PROMETHEUS": prometheus() or "prometheus"}
     done = subprocess.run(command + ["--allow-file", allow, "--json", report], cwd=TOOLS, capture_output=True, text=True,
-                          timeout=TIMEOUT, check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+                          timeout=TIMEOUT, check=False, env=env)
     lines = done.stdout.rstrip().splitlines()
     totals = TOTALS.match(lines[-1]) if lines else None
     passed, failed, skipped = (int(n or 0) for n in totals.groups()) if totals else (0, 1, 0)
     if done.returncode != 0 and failed == 0:
         failed = 1
+    if len(allowed(tool)) > LISTED_MAX.get(tool, 1 << 30):
+        print(f"{tool}: {len(allowed(tool))} entries are listed, {LISTED_MAX[tool]} may be")
+        failed += 1
     if failed:
         print(done.stdout[-20000:], done.stderr[-4000:], sep="\n")
     for line in lines:
@@ -91,8 +110,8 @@ def main():
     if not os.path.isdir(TOOLS):
         print(f"skip: {TOOLS} is not there")
         return SKIPPED
-    wanted = sys.argv[1:] or ["promqltest", "difftest", "apitest"]
     known = commands()
+    wanted = sys.argv[1:] or list(known)
     with tempfile.TemporaryDirectory(prefix="varve-conformance-") as folder:
         counts = [run(tool, known[tool], folder) for tool in wanted]
     passed, failed, skipped = (sum(column) for column in zip(*counts))
