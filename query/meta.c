@@ -131,11 +131,13 @@ struct series_list {
     struct arena arena;
     struct labels *v; /* heap; the strings live in the arena or with the selections */
     size_t n, cap;
+    size_t max;   /* no more than this are of interest; 0 = all */
+    size_t held;  /* bytes told to the budget */
     bool several; /* sets: a series may come twice */
     struct map seen;
     struct label_key all;
-    struct selection **held; /* one a set */
-    uint32_t n_held;
+    struct selection **selections; /* one a set */
+    uint32_t n_selections;
 };
 
 /* Series of which some block touches the range: as exact as can be told without decoding samples. */
@@ -151,18 +153,29 @@ static err add_series(struct series_list *list, struct reader *r, size_t i)
     return NULL;
 }
 
+/* What the list takes counts against the memory of a query. */
+static err hold_list(struct series_list *list, struct budget *b)
+{
+    size_t bytes = list->arena.bytes + list->cap * sizeof *list->v;
+    if (bytes <= list->held) return NULL;
+    size_t more = bytes - list->held;
+    list->held = bytes;
+    return budget_hold(b, 0, more);
+}
+
 static err collect_set(struct query_engine *q, const struct match_set *set, const struct meta_request *rq,
                        struct budget *b, struct series_list *list)
 {
     struct select_options o = {.t_min = rq->start_ms, .t_max = rq->end_ms};
     struct selection *s;
     TRY(storage_select(q->o.db, set->m, set->n, &o, &s));
-    list->held[list->n_held++] = s;
+    list->selections[list->n_selections++] = s;
     struct reader *r = reader_create(s);
     err e = NULL;
-    for (size_t i = 0; i < selection_count(s) && e == NULL; i++) {
+    for (size_t i = 0; i < selection_count(s) && e == NULL && (list->max == 0 || list->n < list->max); i++) {
         e = budget_tick(b, 0);
         if (e == NULL) e = add_series(list, r, i);
+        if (e == NULL) e = hold_list(list, b);
     }
     reader_destroy(r);
     return e;
@@ -194,18 +207,19 @@ err query_series(struct query_engine *q, const struct meta_request *rq, struct b
 {
     if (!rq->match || rq->match->n == 0) return err_new(ERR_INVALID, "no match[] parameter provided");
     struct series_list list = {.all = {.hash = q->hash, .except = true}, .several = rq->match->n > 1};
-    list.held = mem_alloc(rq->match->n * sizeof(struct selection *));
+    if (rq->limit > 0 && rq->limit < SIZE_MAX) list.max = (size_t)rq->limit + 1; /* one more tells of the rest */
+    list.selections = mem_alloc(rq->match->n * sizeof(struct selection *));
     struct budget b;
-    budget_init(&b, q->o.timeout_ms, 0, 0, NULL);
+    budget_init(&b, q->o.timeout_ms, 0, q->o.max_memory, NULL);
     err e = NULL;
     for (uint32_t i = 0; i < rq->match->n; i++)
         TRY_OUT(collect_set(q, &rq->match->sets[i], rq, &b, &list));
     if (list.n > 1) qsort(list.v, list.n, sizeof *list.v, compare_labels);
     put_series(&list, rq->limit, out, notes);
 out:
-    for (uint32_t i = 0; i < list.n_held; i++)
-        selection_destroy(list.held[i]);
-    mem_free(list.held);
+    for (uint32_t i = 0; i < list.n_selections; i++)
+        selection_destroy(list.selections[i]);
+    mem_free(list.selections);
     map_deinit(&list.seen);
     arena_deinit(&list.arena);
     mem_free(list.v);
