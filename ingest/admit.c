@@ -34,8 +34,7 @@ void protocol_init(struct protocol *p, struct metrics *m, const char *name)
     p->raw_bytes =
         metrics_counter(m, "varve_ingest_raw_bytes_total", labels, "Bytes of write requests after decompression.");
     p->samples = metrics_counter(m, "varve_ingest_samples_total", labels, "Samples taken.");
-    p->exemplars =
-        metrics_counter(m, "varve_ingest_exemplars_ignored_total", labels, "Exemplars seen; they are not stored.");
+    p->exemplars = metrics_counter(m, "varve_ingest_exemplars_total", labels, "Exemplars taken.");
     for (int i = 0; i < REJECT_N; i++) {
         snprintf(labels, sizeof labels, "protocol=\"%s\",reason=\"%s\"", name, reasons[i]);
         p->rejected[i] =
@@ -106,8 +105,11 @@ static err parse_series(const struct admit *a, str raw, struct arena *arena, str
 static err resolve(void *arg, uint32_t i, struct arena *arena, struct labels *out)
 {
     const struct admit *a = arg;
-    const struct batch_series *s = &a->rows->series[i];
-    return parse_series(a, (str){s->raw, s->raw_bytes}, arena, out);
+    const struct rows *rows = a->rows;
+    str raw = i < rows->n_series
+                  ? (str){rows->series[i].raw, rows->series[i].raw_bytes}
+                  : (str){rows->exemplars[i - rows->n_series].raw, rows->exemplars[i - rows->n_series].raw_bytes};
+    return parse_series(a, raw, arena, out);
 }
 
 str admit_series_text(struct admit *a, str raw)
@@ -144,10 +146,21 @@ static void count_refusals(struct admit *a, struct append_result *r)
     err_free(r->first);
 }
 
+/* Other refusals of exemplars are counted by storage only: as in Prometheus, they cost the sender nothing. */
+static void count_exemplars(struct admit *a, const struct append_result *r)
+{
+    a->exemplars += r->exemplars;
+    if (r->exemplars_late == 0 || !a->late_exemplars_said) return;
+    const struct batch_exemplar *x = &a->rows->exemplars[r->first_late];
+    str series = admit_series_text(a, (str){x->raw, x->raw_bytes});
+    admit_reject(a, REJECT_MALFORMED, 0, 0, "series %.*s: %u exemplars are out of order: older than the newest one",
+                 STR_ARG(series), r->exemplars_late);
+}
+
 bool admit_flush(struct admit *a)
 {
     if (a->failure) return false;
-    if (a->rows->n_samples == 0) {
+    if (a->rows->n_samples + a->rows->n_exemplars == 0) {
         rows_clear(a->rows);
         return true;
     }
@@ -162,9 +175,15 @@ bool admit_flush(struct admit *a)
         a->accepted_hists += result.accepted_hists;
         if (result.seq) a->seq = result.seq;
         count_refusals(a, &result);
+        count_exemplars(a, &result);
     }
     rows_clear(a->rows);
     return a->failure == NULL;
+}
+
+bool admit_exemplar_room(struct admit *a)
+{
+    return rows_exemplar_room(a->rows) || admit_flush(a);
 }
 
 bool admit_room_within(struct admit *a)

@@ -22,7 +22,7 @@ struct protocol {
     const char *name;
     struct counter *requests, *bytes, *raw_bytes, *samples, *failed;
     struct counter *rejected[REJECT_N];
-    struct counter *exemplars; /* seen and left out */
+    struct counter *exemplars; /* stored, or there before */
 };
 void protocol_init(struct protocol *p, struct metrics *m, const char *name);
 
@@ -42,11 +42,12 @@ struct admit {
     struct rows *rows;
     struct arena *arena; /* the request's */
     admit_parse_fn parse;
-    struct labels extra;                   /* extra_label arguments: added to every series */
-    struct hash128 tag;                    /* of protocol and extra labels, mixed into every alias */
-    const struct hash_key *key;            /* of aliases */
-    uint64_t accepted, rejected[REJECT_N]; /* samples, histograms among them */
-    uint64_t accepted_hists;
+    struct labels extra;                           /* extra_label arguments: added to every series */
+    struct hash128 tag;                            /* of protocol and extra labels, mixed into every alias */
+    const struct hash_key *key;                    /* of aliases */
+    uint64_t accepted, rejected[REJECT_N];         /* samples, histograms among them */
+    uint64_t accepted_hists, exemplars;            /* exemplars: stored, or there before */
+    bool late_exemplars_said;                      /* an exemplar that comes too late is an error of the sender's */
     struct admit_error errors[ADMIT_ERRORS_SHOWN]; /* the first ones; texts in the arena */
     uint32_t n_errors;
     uint64_t seq; /* of the newest batch written */
@@ -72,6 +73,10 @@ static inline bool admit_room(struct admit *a, size_t n)
 }
 /* Room for one more sample of the newest series, which goes on in the next batch if this one is full. */
 bool admit_room_within(struct admit *a);
+
+/* Makes room for an exemplar, flushing first if needed: a->rows->arena is for its labels then, and rows_exemplar for
+ * itself. It is stored behind the samples pushed so far: those of its series come first. False as admit_flush. */
+bool admit_exemplar_room(struct admit *a);
 
 /* Counts n samples (or lines) as refused and keeps the reason if it is among the first. */
 void admit_reject(struct admit *a, enum reject why, uint64_t n, uint32_t line, const char *format, ...)

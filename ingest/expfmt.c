@@ -1,12 +1,12 @@
 /*
  * expfmt.c: the Prometheus text exposition format 0.0.4 and OpenMetrics: lines to rows.
  *
- *   line   = series value [ timestamp ] [ "#" exemplar ]
+ *   line   = series value [ timestamp ] [ "#" "{" labels "}" value [ timestamp ] ]    (the latter: an exemplar)
  *          | "#" ( "HELP" | "TYPE" | "UNIT" ) name text  |  "# EOF"  |  "#" anything
  *
  * Each line stands for itself: a bad one is counted and named with its number, the others are stored.
  * The text of a series, as written, is what its alias is the hash of; labels are made only for a series
- * not seen before. Exemplars are skipped and counted.
+ * not seen before. A bad exemplar leaves its sample alone.
  *
  * Timestamps are milliseconds, in OpenMetrics seconds with an optional fraction. Writers mix the two
  * up, so a number with a fraction is seconds everywhere, and one of 1e11 or more (the year 5138 in
@@ -113,11 +113,13 @@ static void bad_line(struct document *d, str line, const char *problem)
     admit_reject(d->a, REJECT_MALFORMED, 1, d->line, "%s: `%.*s`", problem, STR_ARG(shown));
 }
 
-/* What follows the series: value, timestamp, exemplar. Returns what is wrong, NULL if nothing. */
-static const char *parse_rest(struct document *d, const char *p, const char *end, int64_t *t, double *v)
+/* What follows the series: value and timestamp. Returns what is wrong, NULL if nothing. *at: an exemplar, behind its #,
+ * or NULL. */
+static const char *parse_rest(struct document *d, const char **at, const char *end, int64_t *t, double *v)
 {
-    p = text_skip_blanks(p, end);
+    const char *p = text_skip_blanks(*at, end);
     str value = text_token(&p, end);
+    *at = NULL;
     if (value.n == 0) return "a value is missing";
     if (!text_value(value, v)) return "the value is not a number";
     p = text_skip_blanks(p, end);
@@ -128,8 +130,38 @@ static const char *parse_rest(struct document *d, const char *p, const char *end
     }
     if (p == end) return NULL;
     if (*p != '#') return "unexpected text after the timestamp";
-    counter_inc(d->a->protocol->exemplars);
+    *at = p + 1;
     return NULL;
+}
+
+/* Behind the #. t is the sample's, for an exemplar without a time of its own; times are seconds here, always. */
+static const char *parse_exemplar(const char *p, const char *end, int64_t t, struct arena *a, struct exemplar *x)
+{
+    struct series_text labels = {.arena = a};
+    p = label_text_parse(&labels, text_skip_blanks(p, end), end);
+    if (p == NULL) return labels.problem;
+    *x = (struct exemplar){.labels = {labels.v, labels.n}, .t = t};
+    p = text_skip_blanks(p, end);
+    if (!text_value(text_token(&p, end), &x->v)) return "its value is not a number";
+    p = text_skip_blanks(p, end);
+    if (p == end) return NULL;
+    x->has_t = true;
+    if (!parse_time(text_token(&p, end), true, &x->t)) return "its timestamp is no time";
+    return text_skip_blanks(p, end) == end ? NULL : "there is text after its timestamp";
+}
+
+/* The labels go from the request's arena to the batch's, where they take no more than they need. */
+static void exemplar(struct document *d, str raw, const char *p, const char *end, int64_t t)
+{
+    struct exemplar x;
+    struct arena_mark mark = arena_mark(d->a->arena);
+    const char *problem = parse_exemplar(p, end, t, d->a->arena, &x);
+    if (problem == NULL && admit_exemplar_room(d->a)) {
+        x.labels = labels_copy(&d->a->rows->arena, &x.labels);
+        rows_exemplar(d->a->rows, admit_alias(d->a, raw.p, raw.n), raw, &x);
+    }
+    arena_rewind(d->a->arena, mark);
+    if (problem != NULL) admit_reject(d->a, REJECT_MALFORMED, 0, d->line, "exemplar: %s", problem);
 }
 
 /* False when storage refuses to go on. */
@@ -144,7 +176,7 @@ static bool sample_line(struct document *d, const char *p, const char *end)
         return true;
     }
     const char *after = series_text_parse(&series, p, end);
-    const char *problem = after ? parse_rest(d, after, end, &t, &v) : series.problem;
+    const char *rest = after, *problem = after ? parse_rest(d, &rest, end, &t, &v) : series.problem;
     if (problem) {
         bad_line(d, line, problem);
         return true;
@@ -153,7 +185,8 @@ static bool sample_line(struct document *d, const char *p, const char *end)
     str raw = {p, (size_t)(after - p)};
     rows_series(d->a->rows, admit_alias(d->a, raw.p, raw.n), raw, d->line);
     rows_sample(d->a->rows, t, v);
-    return true;
+    if (rest != NULL) exemplar(d, raw, rest, end, t);
+    return d->a->failure == NULL;
 }
 
 /* The last line that is not empty. */

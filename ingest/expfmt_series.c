@@ -129,3 +129,8 @@ const char *series_text_parse(struct series_text *s, const char *p, const char *
     if (brace < end && *brace == '{') return parse_items(s, brace, end, true);
     return p;
 }
+
+const char *label_text_parse(struct series_text *s, const char *p, const char *end)
+{
+    return p < end && *p == '{' ? parse_items(s, p, end, true) : failed(s, "labels in braces are expected");
+}

@@ -17,6 +17,9 @@ struct series_text {
 /* Parses the series at p; returns the byte after it, NULL on failure. */
 const char *series_text_parse(struct series_text *s, const char *p, const char *end);
 
+/* The same for labels alone, in braces and without a metric's name, as an exemplar has them. */
+const char *label_text_parse(struct series_text *s, const char *p, const char *end);
+
 /* A string in quotes at p (which is the opening one): returns the byte after the closing quote, NULL if there is
  * none. With an arena, *out is the text without its escapes \\ \" \n. */
 const char *quoted_text(const char *p, const char *end, struct arena *a, str *out);

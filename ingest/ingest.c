@@ -204,7 +204,7 @@ static err decode(struct admit *a, struct ingest_scratch *s, const struct ingest
     if (rq->format == INGEST_REMOTE_WRITE) {
         TRY(remote_write_version(rq->content_type, &version));
         TRY(check_remote_write_encoding(rq->content_encoding));
-        reply->written_counts = version == 2;
+        reply->written_counts = a->late_exemplars_said = version == 2;
     }
     TRY(read_extra_labels(a, rq));
     TRY(read_default_time(rq, &options.now));
@@ -299,6 +299,7 @@ static void count(struct protocol *p, const struct admit *a, const struct ingest
     counter_inc(p->requests);
     counter_add(p->bytes, rq->body.n);
     counter_add(p->samples, a->accepted);
+    counter_add(p->exemplars, a->exemplars);
     for (int i = 0; i < REJECT_N; i++)
         counter_add(p->rejected[i], a->rejected[i]);
     if (status != 204) counter_inc(p->failed);
@@ -316,6 +317,7 @@ void ingest_handle(struct ingest *in, struct ingest_scratch *s, const struct ing
     reply->seq = a.seq;
     reply->samples_written = a.accepted - a.accepted_hists;
     reply->histograms_written = a.accepted_hists;
+    reply->exemplars_written = a.exemplars;
     if (a.failure)
         reply->status = status_of(err_code(a.failure));
     else if (a.n_errors > 0 || admit_rejected(&a) > 0)

@@ -5,6 +5,7 @@
  *   TimeSeries     1 labels   2 samples   3 exemplars   4 histograms
  *   Label          1 name     2 value
  *   Sample         1 value (double)   2 timestamp (int64, ms)
+ *   Exemplar       1 labels   2 value (double)   3 timestamp (int64, ms; 0: none)
  *   MetricMetadata 1 type   2 metric family name   4 help   5 unit
  * Source: prompb/remote.proto and types.proto of Prometheus.
  *
@@ -212,6 +213,41 @@ static void push_hist(struct decoding *d, str raw, str bytes)
     err_free(e);
 }
 
+/* Pairs as labels have them: field 1 of an exemplar, too. */
+static bool parse_exemplar(struct decoding *d, str bytes, struct exemplar *x)
+{
+    struct pb m = pb_of(bytes);
+    struct pb_field f;
+    uint32_t n = 0;
+    while (pb_next(&m, &f))
+        n += f.number == 1;
+    *x = (struct exemplar){.labels.v = arena_alloc(&d->a->rows->arena, n * sizeof x->labels.v[0] + 1)};
+    for (struct pb again = pb_of(bytes); !m.bad && pb_next(&again, &f);) {
+        if (f.number == 2 && f.wire == PB_FIXED64) x->v = f64_from_bits(f.u);
+        if (f.number == 3 && f.wire == PB_VARINT) x->t = (int64_t)f.u;
+        if (f.number != 1 || f.wire != PB_BYTES) continue;
+        err e = parse_label(f.bytes, &x->labels.v[x->labels.n++]);
+        m.bad = e != NULL;
+        err_free(e);
+    }
+    x->has_t = x->t != 0;
+    if (m.bad) malformed(d, (const uint8_t *)bytes.p, "exemplar");
+    return !m.bad;
+}
+
+/* After the samples: only a series that is known may have exemplars. */
+static void push_exemplars(struct decoding *d, str series, str raw)
+{
+    struct pb m = pb_of(series);
+    struct pb_field f;
+    struct exemplar x;
+    while (pb_next(&m, &f)) {
+        if (f.number != 3 || f.wire != PB_BYTES) continue;
+        if (!admit_exemplar_room(d->a) || !parse_exemplar(d, f.bytes, &x)) return;
+        rows_exemplar(d->a->rows, admit_alias(d->a, raw.p, raw.n), raw, &x);
+    }
+}
+
 static void general_series(struct decoding *d, str series)
 {
     struct admit *a = d->a;
@@ -220,11 +256,12 @@ static void general_series(struct decoding *d, str series)
     rows_series(a->rows, admit_alias(a, raw.p, raw.n), raw, 0);
     struct pb m = pb_of(series);
     struct pb_field f;
+    bool has_exemplars = false;
     while (pb_next(&m, &f)) {
         int64_t t;
         double v;
         if (f.wire != PB_BYTES) continue;
-        if (f.number == 3) counter_inc(a->protocol->exemplars);
+        has_exemplars |= f.number == 3;
         if (f.number != 2 && f.number != 4) continue;
         if (!admit_room_within(a)) return;
         if (f.number == 4)
@@ -235,6 +272,7 @@ static void general_series(struct decoding *d, str series)
             return;
     }
     if (a->rows->series[a->rows->n_series - 1].n == 0) a->rows->n_series--; /* nothing to store, nothing to check */
+    if (has_exemplars) push_exemplars(d, series, raw);
 }
 
 static str type_name(uint64_t type)

@@ -5,6 +5,7 @@
  *   TimeSeries   1 labels_refs (packed uint32: name, value, name, value ...)   2 samples   3 histograms
  *                4 exemplars   5 metadata   6 created timestamp (of earlier drafts: the start of all its samples)
  *   Sample       1 value (double)   2 timestamp (ms)   3 start timestamp (ms)
+ *   Exemplar     1 labels_refs   2 value (double)   3 timestamp (ms; 0: none)
  *   Metadata     1 type   3 help_ref   4 unit_ref
  * Source: the remote write 2.0 specification and its proto.
  *
@@ -258,6 +259,43 @@ static void push_samples(struct decoding2 *d, str series, str raw, const struct 
     }
 }
 
+/* False: malformed, or a reference past the symbols. */
+static bool parse_exemplar(struct decoding2 *d, str bytes, struct exemplar *x)
+{
+    uint32_t n;
+    struct pb m = pb_of(bytes);
+    struct pb_field f;
+    if (!read_refs(d, bytes, &n)) return false;
+    *x = (struct exemplar){.labels = {arena_alloc(&d->a->rows->arena, n * sizeof(struct label) + 1), n / 2}};
+    for (uint32_t i = 0; i < n / 2; i++)
+        x->labels.v[i] = (struct label){d->symbols.v[d->refs[2 * i]], d->symbols.v[d->refs[2 * i + 1]]};
+    while (pb_next(&m, &f)) {
+        if (f.number == 2 && f.wire == PB_FIXED64) x->v = f64_from_bits(f.u);
+        if (f.number == 3 && f.wire == PB_VARINT) x->t = (int64_t)f.u;
+    }
+    x->has_t = x->t != 0;
+    return !m.bad;
+}
+
+/* After the samples: only a series that is known may have exemplars. */
+static void push_exemplars(struct decoding2 *d, str series, str raw, struct hash128 alias)
+{
+    struct pb m = pb_of(series);
+    struct pb_field f;
+    struct exemplar x;
+    while (pb_next(&m, &f)) {
+        if (f.number != 4) continue;
+        if (!admit_exemplar_room(d->a)) return;
+        if (parse_exemplar(d, f.bytes, &x))
+            rows_exemplar(d->a->rows, alias, raw, &x);
+        else
+            admit_reject(d->a, REJECT_MALFORMED, 0, 0,
+                         "an exemplar is malformed, or its label references are odd in number or point past the %u "
+                         "symbols",
+                         d->symbols.n);
+    }
+}
+
 static void take_series(struct decoding2 *d, str series)
 {
     struct admit *a = d->a;
@@ -267,7 +305,6 @@ static void take_series(struct decoding2 *d, str series)
         malformed(d, series.p, "time series");
         return;
     }
-    counter_add(a->protocol->exemplars, c.exemplars);
     if (!read_refs(d, series, &n)) {
         admit_reject(a, REJECT_LABELS, c.samples + c.histograms, 0,
                      "a series' label references are odd in number or point past the %u symbols", d->symbols.n);
@@ -276,9 +313,10 @@ static void take_series(struct decoding2 *d, str series)
     struct series_refs *s = arena_alloc(a->arena, sizeof *s);
     *s = (struct series_refs){&d->symbols, arena_dup(a->arena, d->refs, n * sizeof d->refs[0]), n / 2};
     str raw = {(const char *)s, sizeof *s};
-    if (c.samples + c.histograms == 0) {
+    if (c.samples + c.histograms + c.exemplars == 0) {
         str text = admit_series_text(a, raw);
-        admit_reject(a, REJECT_MALFORMED, 1, 0, "series %.*s has neither samples nor histograms", STR_ARG(text));
+        admit_reject(a, REJECT_MALFORMED, 1, 0, "series %.*s has neither samples nor histograms nor exemplars",
+                     STR_ARG(text));
         return;
     }
     struct pb m = pb_of(series);
@@ -286,9 +324,11 @@ static void take_series(struct decoding2 *d, str series)
     while (pb_next(&m, &f))
         if (f.number == 5) read_metadata(d, metric_name(d, n), f.bytes);
     if (!admit_room(a, 1)) return;
-    rows_series(a->rows, alias_of(d, n), raw, 0);
+    struct hash128 alias = alias_of(d, n);
+    rows_series(a->rows, alias, raw, 0);
     push_samples(d, series, raw, &c);
     if (a->rows->n_series > 0 && a->rows->series[a->rows->n_series - 1].n == 0) a->rows->n_series--;
+    if (a->failure == NULL && c.exemplars > 0) push_exemplars(d, series, raw, alias);
 }
 
 void remote_write2_decode(struct admit *a, str body)

@@ -19,6 +19,7 @@ void rows_deinit(struct rows *r)
     mem_free(r->v);
     mem_free(r->hist);
     mem_free(r->start);
+    mem_free(r->exemplars);
     arena_deinit(&r->arena);
     *r = (struct rows){0};
 }
@@ -27,6 +28,7 @@ void rows_clear(struct rows *r)
 {
     r->n_series = 0;
     r->n_samples = 0;
+    r->n_exemplars = 0;
     r->has_hist = r->has_start = false;
     arena_reset(&r->arena);
 }
@@ -83,6 +85,18 @@ void rows_start(struct rows *r, int64_t start)
     r->start[r->n_samples - 1] = start;
 }
 
+bool rows_exemplar_room(const struct rows *r)
+{
+    return r->n_exemplars < ROWS_EXEMPLARS_MAX && r->arena.bytes < ROWS_EXEMPLAR_BYTES;
+}
+
+void rows_exemplar(struct rows *r, struct hash128 alias, str raw, const struct exemplar *x)
+{
+    r->exemplars = mem_grow(r->exemplars, &r->cap_exemplars, r->n_exemplars + 1u, sizeof r->exemplars[0]);
+    r->exemplars[r->n_exemplars++] =
+        (struct batch_exemplar){.alias = alias, .raw = raw.p, .raw_bytes = (uint32_t)raw.n, .x = *x};
+}
+
 struct batch rows_batch(const struct rows *r)
 {
     return (struct batch){
@@ -93,5 +107,7 @@ struct batch rows_batch(const struct rows *r)
         .hist = r->has_hist ? r->hist : NULL,
         .start = r->has_start ? r->start : NULL,
         .n_samples = r->n_samples,
+        .exemplars = r->exemplars,
+        .n_exemplars = r->n_exemplars,
     };
 }

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 #include "query/parser.h"
+#include "query/result.h"
 #include "query/value.h"
 #include "storage/base/alloc.h"
-#include "storage/base/json.h"
 #include "storage/base/map.h"
 
 err match_sets_parse(const str *texts, uint32_t n, struct match_sets *out)
@@ -191,14 +191,8 @@ static void put_series(const struct series_list *list, uint64_t limit, struct bu
     struct json j;
     json_init(&j, out);
     json_array(&j);
-    for (size_t i = 0; i < list->n && (limit == 0 || i < limit); i++) {
-        json_object(&j);
-        for (uint32_t k = 0; k < list->v[i].n; k++) {
-            json_key_str(&j, list->v[i].v[k].name);
-            json_str(&j, list->v[i].v[k].value);
-        }
-        json_object_end(&j);
-    }
+    for (size_t i = 0; i < list->n && (limit == 0 || i < limit); i++)
+        result_labels(&j, &list->v[i]);
     json_array_end(&j);
     if (limit && list->n > limit) note_truncated(notes);
 }

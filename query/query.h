@@ -78,6 +78,9 @@ err query_label_names(struct query_engine *q, const struct meta_request *rq, str
     __attribute__((warn_unused_result));
 err query_label_values(struct query_engine *q, str name, const struct meta_request *rq, struct buf *out,
                        struct query_notes *notes) __attribute__((warn_unused_result));
+/* The same of exemplars in [start_ms, end_ms], of the series that the expression's selectors match. */
+err query_exemplars(struct query_engine *q, str text, int64_t start_ms, int64_t end_ms, struct buf *out)
+    __attribute__((warn_unused_result));
 
 /* ---- remote read: Prometheus's protocol for raw samples, several queries a request */
 

@@ -13,20 +13,24 @@
 
 #include <stdlib.h>
 
-#include "storage/base/json.h"
 #include "storage/base/num.h"
 
 /* ---- parts --------------------------------------------------------------------------------------------- */
 
-static void put_metric(struct json *j, const struct labels *ls)
+void result_labels(struct json *j, const struct labels *ls)
 {
-    json_key(j, "metric");
     json_object(j);
     for (uint32_t i = 0; i < ls->n; i++) {
         json_key_str(j, ls->v[i].name);
         json_str(j, ls->v[i].value);
     }
     json_object_end(j);
+}
+
+static void put_metric(struct json *j, const struct labels *ls)
+{
+    json_key(j, "metric");
+    result_labels(j, ls);
 }
 
 /* 0: (a,b]  1: [a,b)  2: (a,b)  3: [a,b] */

@@ -5,6 +5,7 @@
 #define VARVE_QUERY_RESULT_H
 
 #include "query/source.h"
+#include "storage/base/json.h"
 
 /* Each appends {"resultType":...,"result":... without the closing brace: members may follow. limit: series at most, 0 =
  * all; *truncated tells if some are missing. */
@@ -18,5 +19,8 @@ err result_samples(struct source *s, uint64_t limit, struct buf *out, bool *trun
     __attribute__((warn_unused_result));
 void result_scalar(int64_t ms, double v, struct buf *out);
 void result_string(int64_t ms, str s, struct buf *out);
+
+/* A label set as one object, of any answer. */
+void result_labels(struct json *j, const struct labels *ls);
 
 #endif

@@ -73,6 +73,8 @@ static const struct option options[] = {
     {"storage.cache-bytes", OPTION_SIZE, AT(cache_bytes), "0", "cache of decoded data; 0: from the memory limit", NULL},
     {"storage.dedup-interval", OPTION_DURATION, AT(dedup_ms), "0",
      "keep only the last sample of each interval when merging; 0: keep all", NULL},
+    {"storage.max-exemplars", OPTION_COUNT, AT(max_exemplars), "100000",
+     "exemplars kept, of all series together: the newest push out the oldest; 0: none", NULL},
     {"memory.limit", OPTION_SIZE, AT(memory_limit), "0",
      "memory that budgets are derived from; 0: 60% of the container's or machine's", NULL},
     {"query.timeout", OPTION_DURATION, AT(query_timeout_ms), "2m", "longest a query may run", NULL},

@@ -29,6 +29,7 @@ struct config {
     uint64_t min_free_disk;
     uint64_t head_max_bytes, wal_max_bytes, cache_bytes; /* 0 = derived */
     int64_t dedup_ms;
+    uint64_t max_exemplars; /* 0 = none are kept */
     /* memory */
     uint64_t memory_limit; /* 0 = derived */
     /* query */

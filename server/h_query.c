@@ -1,5 +1,5 @@
 /*
- * h_query.c: instant and range queries.
+ * h_query.c: instant and range queries, exemplars, and what only looks at a query's text.
  *
  * On a query worker: arguments → query_run → envelope. The engine appends its JSON to the answer's
  * body behind the envelope's beginning; an error replaces all of that.
@@ -127,13 +127,17 @@ void h_query_range(struct server *s, struct exchange *x)
         run(s, x, &rq);
 }
 
-/* None are stored. An empty list is what tells Grafana that the call exists. */
 void h_query_exemplars(struct server *s, struct exchange *x)
 {
-    (void)s;
+    int64_t start_ms, end_ms;
     answer_data_begin(&x->out);
-    buf_str(&x->out.body, STR("[]"));
-    answer_data_end(&x->out, NULL);
+    err e = args_range(x, &start_ms, &end_ms);
+    if (e == NULL) e = needed(x, "query");
+    if (e == NULL) e = query_exemplars(s->engine, args_text(x, "query"), start_ms, end_ms, &x->out.body);
+    if (e != NULL)
+        answer_err(&x->out, e);
+    else
+        answer_data_end(&x->out, NULL);
 }
 
 /* Text in, text about it out: nothing is read from the storage. */

@@ -39,7 +39,7 @@ struct reading {
     const struct figure *figure;
 };
 
-#define READINGS_MAX 48
+#define READINGS_MAX 64
 
 struct self {
     struct server *server;
@@ -140,6 +140,10 @@ static const struct figure storage_figures[] = {
     {"gauge", "varve_storage_part_bytes", "Size of all parts.", FIGURE_U64, AT(stats.part_bytes)},
     {"gauge", "varve_storage_damaged_parts", "Parts with damage found.", FIGURE_U64, AT(stats.damaged_parts)},
     {"gauge", "varve_storage_cache_bytes", "Decoded frames in the cache.", FIGURE_U64, AT(stats.cache_bytes)},
+    {"gauge", "varve_storage_exemplars", "Exemplars kept.", FIGURE_U64, AT(stats.exemplars.exemplars)},
+    {"gauge", "varve_storage_exemplar_series", "Series that have exemplars.", FIGURE_U64, AT(stats.exemplars.series)},
+    {"gauge", "varve_storage_exemplar_bytes", "Memory of the exemplars and their series.", FIGURE_U64,
+     AT(stats.exemplars.bytes)},
     {"gauge", "varve_storage_read_only", "1 when low disk space makes the database refuse writes.", FIGURE_BOOL,
      AT(stats.read_only)},
     {"gauge", "prometheus_tsdb_lowest_timestamp_seconds", "Time of the oldest sample, as Thanos asks for it.",

@@ -135,6 +135,7 @@ static void on_settled(void *arg, uint64_t seq, const struct err *e)
         conns_settled(l->conns[i], seq, e);
 }
 
+#define EXEMPLARS_MAX 50000000u
 #define FOREVER_MS (INT64_C(1000) * 365 * 86400 * 1000)
 
 static err open_storage(struct life *l)
@@ -152,6 +153,7 @@ static err open_storage(struct life *l)
         .wal_max_bytes = c->wal_max_bytes,
         .cache_bytes = c->cache_bytes,
         .dedup_ms = c->dedup_ms,
+        .max_exemplars = c->max_exemplars < EXEMPLARS_MAX ? (uint32_t)c->max_exemplars : EXEMPLARS_MAX,
         .log = s->log,
         .metrics = s->metrics,
         .settled = on_settled,

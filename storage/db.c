@@ -202,7 +202,7 @@ static uint32_t sort_out(struct db *db, const struct batch *b, struct time_windo
     return runs;
 }
 
-static void define_series(struct db *db, uint32_t handle, uint32_t generation)
+void db_define_series(struct db *db, uint32_t handle, uint32_t generation)
 {
     struct wal_defs *defs = &db->scratch.defs;
     struct series *series = registry_at(db->registry, handle);
@@ -225,7 +225,7 @@ static void gather_defs(struct db *db, const struct wal_batch *w)
     bool all = db->head->defined_gen != generation; /* a segment failed, or the head was replayed */
     wal_defs_clear(&db->scratch.defs);
     for (uint32_t i = 0; i < w->n_runs; i++)
-        if (all || head_is_new(db->head, w->handles[i])) define_series(db, w->handles[i], generation);
+        if (all || head_is_new(db->head, w->handles[i])) db_define_series(db, w->handles[i], generation);
 }
 
 /* One log record and the samples into the head. */
@@ -277,6 +277,7 @@ static void append_locked(struct db *db, const struct batch *b, struct append_re
         append_runs(db, &w);
         result->seq = db->seq;
     }
+    db_append_exemplars_locked(db, b, result);
 }
 
 /* Waits (bounded) while flushes lag behind. Not under append_lock. */

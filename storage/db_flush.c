@@ -215,6 +215,7 @@ err db_write_head(struct db *db, struct head *h, uint32_t wal_floor)
     size_t n_parts = 0;
     bool committing = false;
     err e = write_parts(&f, &parts, &n_parts);
+    if (e == NULL && wal_floor > 0) e = db_save_exemplars(db);
     if (e == NULL) {
         committing = true;
         e = db_commit(

@@ -45,7 +45,7 @@ struct append_scratch {
     size_t handles_cap, counts_cap;
     struct sample_set kept; /* samples of a batch that lost some */
     struct wal_defs defs;
-    struct buf record;
+    struct buf record, exemplars; /* exemplars: encoded, of the record at hand */
     struct arena arena;
 };
 
@@ -54,6 +54,7 @@ struct db_metrics {
     struct counter *flushes, *flush_failures, *flushed_samples, *flushed_bytes;
     struct counter *merges, *merge_failures, *merged_samples, *merged_bytes;
     struct counter *retired_parts, *wal_damaged, *lost_parts;
+    struct counter *exemplars, *exemplars_late, *exemplars_unknown, *exemplars_bad;
     struct histogram *flush_seconds, *merge_seconds;
 };
 
@@ -71,13 +72,14 @@ struct db {
     pthread_mutex_t append_lock;
     struct registry *registry; /* guarded by append_lock */
     struct creations *creations;
-    struct head *head;         /* active; guarded by append_lock */
-    uint64_t seq;              /* last write number given out; guarded by append_lock */
+    struct head *head; /* active; guarded by append_lock */
+    uint64_t seq;      /* last write number given out; guarded by append_lock */
     struct wal *wal;
     struct append_scratch scratch;
     atomic_bool read_only;
-    atomic_uint frozen;  /* heads waiting to be written out */
-    atomic_uint merging; /* merges under way */
+    atomic_uint frozen;          /* heads waiting to be written out */
+    atomic_uint merging;         /* merges under way */
+    struct exemplars *exemplars; /* NULL: none are kept; added to under append_lock */
 
     pthread_mutex_t view_lock;
     struct view *view; /* guarded by view_lock */
@@ -111,6 +113,9 @@ int64_t db_now(const struct db *db);
 int64_t db_retention_start(const struct db *db);
 void db_ask_flush(struct db *db);
 void db_ask_merge(struct db *db);
+
+/* Definitions that the log segment lacks of one series, into scratch.defs. Under append_lock. */
+void db_define_series(struct db *db, uint32_t handle, uint32_t generation);
 
 /* ---- db_commit.c: the only place where parts come and go */
 
@@ -149,6 +154,20 @@ bool db_head_is_full(struct db *db);
 err db_merge_due(struct db *db, bool *did) __attribute__((warn_unused_result)); /* one merge, if one is due */
 size_t db_merges_waiting(const struct view *v);                                 /* partitions in which a merge is due */
 err db_retain(struct db *db) __attribute__((warn_unused_result));               /* drops parts beyond the retention */
+
+/* ---- db_exemplar.c */
+
+void db_exemplars_init(struct db *db); /* metrics, and the ring if there is to be one */
+/* The exemplars of a batch, after its samples: ring, log record, the counts in *result. */
+void db_append_exemplars_locked(struct db *db, const struct batch *b, struct append_result *result);
+/* The ring to its file, if it changed: before log segments go. Under flush_lock, or at recovery. */
+err db_save_exemplars(struct db *db) __attribute__((warn_unused_result));
+/* The ring from its file, after db->seq is known from the parts. A damaged file is logged. */
+err db_load_exemplars(struct db *db) __attribute__((warn_unused_result));
+void db_replay_exemplar(struct db *db, uint32_t handle, const struct exemplar *x, uint64_t seq, struct arena *a);
+/* A log that is full of exemplars while the head is empty: they go to the file, the log begins anew. Under
+ * flush_lock, with no frozen heads. */
+err db_flush_exemplars(struct db *db) __attribute__((warn_unused_result));
 
 /* ---- db_open.c */
 

@@ -1,8 +1,8 @@
 /*
  * db_open.c: opening and closing a database: lock, identity, manifest, parts, log replay, threads.
  *
- *   IDENTITY  MANIFEST  MANIFEST.prev  LOCK     parts/YYYY-MM-<number>.part     wal/<generation>.wal
- *   quarantine/  parts that could not be opened      snapshots/<name>/  IDENTITY, MANIFEST and hard links of parts
+ *   IDENTITY  MANIFEST  MANIFEST.prev  EXEMPLARS  LOCK  parts/YYYY-MM-<number>.part  wal/<generation>.wal
+ *   quarantine/  parts that could not be opened      snapshots/<name>/  as snapshot.c has it
  *
  * A part that can't be opened is moved to quarantine/ and its loss is logged with time range and rows;
  * the server starts. A damaged manifest is rebuilt from the footers of the parts that are there.
@@ -92,6 +92,7 @@ static struct db *db_create(const struct storage_options *o)
         mono_cond_init(waits[i]);
     db->metadata = strmap_create(NULL);
     db->creations = creations_create(&db->key);
+    db_exemplars_init(db);
     return db;
 }
 
@@ -102,6 +103,7 @@ static void append_scratch_deinit(struct append_scratch *s)
     sample_set_deinit(&s->kept);
     wal_defs_deinit(&s->defs);
     buf_deinit(&s->record);
+    buf_deinit(&s->exemplars);
     arena_deinit(&s->arena);
 }
 
@@ -113,6 +115,7 @@ static void db_destroy(struct db *db)
     registry_unref(db->registry);
     creations_destroy(db->creations);
     db_metadata_destroy(db);
+    exemplars_destroy(db->exemplars);
     fcache_destroy(db->cache);
     block_pool_deinit(&db->pool);
     if (db->lock_file != NULL) db->env->ops->unlock(db->lock_file);
@@ -160,6 +163,7 @@ static err flush_if_full(struct db *db)
     pthread_mutex_unlock(&db->append_lock);
     if (full) db_turn_over(db, NULL);
     err e = db_flush_frozen(db);
+    if (e == NULL) e = db_flush_exemplars(db);
     pthread_mutex_unlock(&db->flush_lock);
     return e;
 }
@@ -328,6 +332,7 @@ static err open_all(struct db *db)
     TRY(take_lock(db));
     TRY(open_identity(db));
     TRY(recover_parts(db));
+    TRY(db_load_exemplars(db));
     uint32_t generation;
     TRY(recover_log(db, &generation));
     creations_begin(db->creations, db_now(db) + (db->view->n_parts > 0 ? CREATIONS_QUIET_MS : 0));
@@ -410,5 +415,6 @@ void storage_stats(struct db *db, struct storage_stats *out)
     out->wal_bytes = wal_bytes(db->wal);
     pthread_mutex_unlock(&db->append_lock);
     out->cache_bytes = fcache_bytes(db->cache);
+    if (db->exemplars != NULL) exemplars_stats(db->exemplars, &out->exemplars);
     out->read_only = atomic_load(&db->read_only);
 }

@@ -53,9 +53,9 @@ static void verify_part(struct verification *v, const char *path)
 static err verify_record(void *arg, const struct wal_record *r, const uint8_t *payload)
 {
     struct verification *v = arg;
-    struct wal_batch b;
+    struct wal_content c;
     arena_reset(&v->arena);
-    err e = wal_batch_decode(payload, r->bytes, &v->arena, &b);
+    err e = wal_record_decode(r, payload, &v->arena, &c);
     if (e == NULL) return NULL;
     char what[256];
     snprintf(what, sizeof what, "record of write %" PRIu64 ": %s", r->seq, err_message(e));
@@ -102,6 +102,19 @@ static void verify_log(struct verification *v, const char *dir, uint32_t floor)
     mem_free(generations);
 }
 
+static void verify_exemplars(struct verification *v, const char *dir)
+{
+    char path[4096];
+    struct buf out = {0};
+    snprintf(path, sizeof path, "%s/%s", dir, EXEMPLARS_FILE);
+    err e = exemplars_inspect(v->env, path, 0, &out);
+    buf_deinit(&out);
+    if (err_code(e) == ERR_NOT_FOUND)
+        err_free(e); /* there never were any, or none was flushed yet */
+    else
+        fault_err(v, path, e);
+}
+
 err storage_verify(struct env *env, const char *path, struct buf *out, uint64_t *faults)
 {
     if (env == NULL) env = env_posix();
@@ -133,6 +146,7 @@ err storage_verify(struct env *env, const char *path, struct buf *out, uint64_t 
         snprintf(name, sizeof name, "%s/parts/%s-%012" PRIu64 ".part", path, month, m.parts[i].meta.id);
         verify_part(&v, name);
     }
+    verify_exemplars(&v, path);
     snprintf(name, sizeof name, "%s/wal", path);
     verify_log(&v, name, m.wal_floor);
     buf_printf(out, "%zu parts, %zu deletes: %" PRIu64 " faults\n", m.n_parts, m.n_tombstones, v.faults);
@@ -175,15 +189,27 @@ static void dump_batch(struct dump *d, const struct wal_batch *b)
             dump_sample(d, b, b->handles[i], at);
 }
 
+static void dump_exemplars(struct dump *d, const struct wal_content *c)
+{
+    if (c->n_exemplars > 0) buf_printf(d->out, "  exemplars=%u\n", c->n_exemplars);
+    for (uint32_t i = 0; d->detail > 1 && i < c->n_exemplars; i++) {
+        const struct exemplar *x = &c->exemplars[i].x;
+        buf_printf(d->out, "  exemplar series=%u t=%" PRId64 " v=%.17g ", c->exemplars[i].handle, x->t, x->v);
+        labels_print(&x->labels, d->out);
+        buf_str(d->out, STR("\n"));
+    }
+}
+
 static err dump_record(void *arg, const struct wal_record *r, const uint8_t *payload)
 {
     struct dump *d = arg;
-    struct wal_batch b;
+    struct wal_content c;
     buf_printf(d->out, "record seq=%" PRIu64 " type=%u bytes=%u", r->seq, r->type, r->bytes);
     arena_reset(&d->arena);
-    err e = wal_batch_decode(payload, r->bytes, &d->arena, &b);
+    err e = wal_record_decode(r, payload, &d->arena, &c);
     if (e == NULL) {
-        dump_batch(d, &b);
+        dump_batch(d, &c.batch);
+        dump_exemplars(d, &c);
         return NULL;
     }
     buf_printf(d->out, " %s\n", err_message(e));
@@ -216,8 +242,9 @@ err storage_inspect(struct env *env, const char *path, int detail, struct buf *o
     if (ends_with(path, ".wal")) return inspect_segment(env, path, detail, out);
     const char *base = strrchr(path, '/');
     base = base == NULL ? path : base + 1;
+    if (strcmp(base, EXEMPLARS_FILE) == 0) return exemplars_inspect(env, path, detail, out);
     if (strcmp(base, "MANIFEST") != 0 && strcmp(base, "MANIFEST.prev") != 0)
-        return err_new(ERR_INVALID, "%s: not a file of Varve's: expected *.part, *.wal or MANIFEST", path);
+        return err_new(ERR_INVALID, "%s: not a file of Varve's: expected *.part, *.wal, MANIFEST or EXEMPLARS", path);
     char dir[4096];
     snprintf(dir, sizeof dir, "%.*s", base == path ? 1 : (int)(base - path - 1), base == path ? "." : path);
     struct manifest m;

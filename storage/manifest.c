@@ -9,48 +9,12 @@
 #include <stdio.h>
 
 #include "storage/base/alloc.h"
+#include "storage/whole_file.h"
 
 static const char MAGIC[8] = "VRVMAN01";
 static const char IDENTITY_MAGIC[8] = "VRVIDN01";
 #define MANIFEST_BYTES_MAX (256u << 20)
 #define IDENTITY_BYTES (8 + 4 + HASH_KEY_SIZE + 8)
-
-static err read_whole(struct env *env, const char *path, size_t max, struct buf *out)
-{
-    struct env_file *f = NULL;
-    uint64_t size;
-    TRY(env->ops->file_open(env, path, ENV_READ, &f));
-    err e = NULL;
-    TRY_OUT(env->ops->file_size(f, &size));
-    if (size > max) TRY_OUT(err_corrupt("%s: %llu bytes is too large", path, (unsigned long long)size));
-    uint8_t *p = buf_reserve(out, size + 1);
-    TRY_OUT(env->ops->file_read(f, p, size, 0));
-    out->n = size;
-out:
-    env->ops->file_close(f);
-    return e;
-}
-
-/* Writes dir/name so that a reader finds the old file or the new one, whole. */
-static err replace_file(struct env *env, const char *dir, const char *name, const char *previous, const struct buf *b)
-{
-    char path[4096], temporary[4096 + 8], before[4096];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    snprintf(temporary, sizeof temporary, "%s.tmp", path);
-    struct env_file *f = NULL;
-    TRY(env->ops->file_open(env, temporary, ENV_CREATE, &f));
-    err e = env->ops->file_append(f, b->data, b->n);
-    if (e == NULL) e = env->ops->file_sync(f);
-    env->ops->file_close(f);
-    TRY(e);
-    if (previous != NULL) { /* best effort: it only helps when MANIFEST is damaged later */
-        snprintf(before, sizeof before, "%s/%s", dir, previous);
-        err_free(env->ops->unlink(env, before));
-        err_free(env->ops->link(env, path, before));
-    }
-    TRY(env->ops->rename(env, temporary, path));
-    return env->ops->dir_sync(env, dir);
-}
 
 /* ---- manifest --------------------------------------------------------------------------------------------------- */
 
@@ -107,7 +71,7 @@ err manifest_write(struct env *env, const char *dir, const struct manifest *m)
     size_t copy = b.n;
     buf_reserve(&b, copy); /* else the bytes to be copied could move */
     buf_put(&b, b.data, copy);
-    err e = replace_file(env, dir, "MANIFEST", "MANIFEST.prev", &b);
+    err e = whole_file_replace(env, dir, "MANIFEST", "MANIFEST.prev", &b);
     buf_deinit(&b);
     return err_wrap(e, "writing the manifest");
 }
@@ -161,7 +125,7 @@ err manifest_read(struct env *env, const char *dir, const char *name, struct man
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", dir, name);
     struct buf b = {0};
-    err e = read_whole(env, path, MANIFEST_BYTES_MAX, &b);
+    err e = whole_file_read(env, path, MANIFEST_BYTES_MAX, &b);
     if (e == NULL) e = err_wrap(decode_copies(&b, m), "%s", path);
     buf_deinit(&b);
     return e;
@@ -172,7 +136,7 @@ err manifest_verify(struct env *env, const char *dir)
     char path[4096];
     snprintf(path, sizeof path, "%s/MANIFEST", dir);
     struct buf b = {0};
-    err e = read_whole(env, path, MANIFEST_BYTES_MAX, &b);
+    err e = whole_file_read(env, path, MANIFEST_BYTES_MAX, &b);
     if (e == NULL && (b.n % 2 != 0 || memcmp(b.data, b.data + b.n / 2, b.n / 2) != 0))
         e = err_corrupt("its two copies differ");
     buf_deinit(&b);
@@ -226,7 +190,7 @@ err identity_open(struct env *env, const char *dir, bool create, struct hash_key
     char path[4096];
     snprintf(path, sizeof path, "%s/IDENTITY", dir);
     struct buf b = {0};
-    err e = read_whole(env, path, IDENTITY_BYTES * 2, &b);
+    err e = whole_file_read(env, path, IDENTITY_BYTES * 2, &b);
     if (e == NULL) {
         e = err_wrap(identity_parse(&b, key), "%s", path);
     } else if (err_code(e) == ERR_NOT_FOUND && create) {
@@ -237,7 +201,7 @@ err identity_open(struct env *env, const char *dir, bool create, struct hash_key
         buf_u32(&b, MANIFEST_VERSION);
         buf_put(&b, key->secret, HASH_KEY_SIZE);
         buf_u64(&b, checksum64(b.data, b.n));
-        e = replace_file(env, dir, "IDENTITY", NULL, &b);
+        e = whole_file_replace(env, dir, "IDENTITY", NULL, &b);
     }
     buf_deinit(&b);
     return e;

@@ -229,8 +229,9 @@ struct replay {
     uint32_t *symbols, *handles; /* of the segment → of the registry, SERIES_NONE where undefined */
     size_t symbols_cap, handles_cap;
     uint64_t samples, undefined;
-    uint64_t parts_seq; /* writes up to this number are in parts */
-    bool relieved;      /* a part was written meanwhile */
+    uint64_t parts_seq;     /* writes up to this number are in parts */
+    uint64_t exemplars_seq; /* exemplars up to this number were in their file */
+    bool relieved;          /* a part was written meanwhile */
 };
 
 /* Makes map[number] exist; new entries say "undefined". */
@@ -289,6 +290,16 @@ static void replay_runs(struct replay *r, const struct wal_batch *b)
     }
 }
 
+static void replay_exemplars(struct replay *r, const struct wal_content *c, uint64_t seq)
+{
+    if (seq <= r->exemplars_seq) return;
+    for (uint32_t i = 0; i < c->n_exemplars; i++) {
+        uint32_t number = c->exemplars[i].handle;
+        uint32_t handle = number < r->handles_cap ? r->handles[number] : SERIES_NONE;
+        if (handle != SERIES_NONE) db_replay_exemplar(r->db, handle, &c->exemplars[i].x, seq, &r->arena);
+    }
+}
+
 /* Writes an oversized head out; a fresh one goes on. */
 static err relieve(struct replay *r)
 {
@@ -306,16 +317,18 @@ static err replay_record(void *arg, const struct wal_record *record, const uint8
 {
     struct replay *r = arg;
     struct db *db = r->db;
-    if (record->type != WAL_BATCH && record->type != WAL_BATCH_STARTS)
-        return err_new(ERR_UNSUPPORTED, "log record of type %u, this server is too old for it", record->type);
-    struct wal_batch b;
+    struct wal_content c;
     arena_reset(&r->arena);
-    TRY(wal_batch_decode(payload, record->bytes, &r->arena, &b));
-    TRY(replay_definitions(r, &b));
+    TRY(wal_record_decode(record, payload, &r->arena, &c));
+    TRY(replay_definitions(r, &c.batch));
     if (record->seq > db->seq) db->seq = record->seq;
+    if (record->type == WAL_EXEMPLARS) {
+        replay_exemplars(r, &c, record->seq);
+        return NULL;
+    }
     /* What is in parts must not come again, as a later write than what has overwritten it there. */
     if (record->seq <= r->parts_seq) return NULL;
-    replay_runs(r, &b);
+    replay_runs(r, &c.batch);
     if (record->seq < db->head->seq_min) db->head->seq_min = record->seq;
     if (record->seq > db->head->seq_max) db->head->seq_max = record->seq;
     return relieve(r);
@@ -356,6 +369,7 @@ err recover_log(struct db *db, uint32_t *generation)
     TRY(wal_list(db->env, db->wal_dir, &generations, &n));
     uint64_t start = db->env->ops->mono_ns(db->env);
     struct replay r = {.db = db, .parts_seq = db->durable_seq};
+    if (db->exemplars != NULL) r.exemplars_seq = exemplars_seq(db->exemplars);
     uint32_t next = db->wal_floor > 0 ? db->wal_floor : 1;
     db->registry = registry_create(&db->key);
     size_t first = 0;
@@ -370,7 +384,10 @@ err recover_log(struct db *db, uint32_t *generation)
     if (n > 0 && generations[n - 1] >= next) next = generations[n - 1] + 1;
     *generation = next;
     /* All of the log is in parts: it is done with. A delete, which relies on that of an empty head, would not hold. */
-    if (e == NULL && r.relieved && head_is_empty(db->head)) e = db_commit(db, &(struct db_change){.wal_floor = next});
+    if (e == NULL && r.relieved && head_is_empty(db->head)) {
+        e = db_save_exemplars(db);
+        if (e == NULL) e = db_commit(db, &(struct db_change){.wal_floor = next});
+    }
     if (e == NULL) {
         if (!head_is_empty(db->head)) {
             db->head->born_ns = start + 1;

@@ -1,7 +1,7 @@
 /*
  * snapshot.c: consistent copies that cost no space: hard links of the parts and a manifest over them.
  *
- * A snapshot is a data directory of its own: <snapshots>/<name>/{MANIFEST,IDENTITY,parts/}; a server started on a
+ * A snapshot is a data directory of its own: <snapshots>/<name>/{MANIFEST,EXEMPLARS,parts/}; a server started on a
  * copy of it finds everything that was written before the snapshot was taken (the head goes to parts first).
  */
 #include <stdio.h>
@@ -122,6 +122,7 @@ static err take(struct db *db, const char *dir)
     err e = db->env->ops->mkdir(db->env, parts);
     if (e == NULL) e = link_identity(db, dir);
     if (e == NULL) e = link_parts(db, v, dir);
+    if (e == NULL && db->exemplars != NULL) e = exemplars_save(db->exemplars, db->env, dir, true);
     if (e == NULL) e = write_manifest(db, v, dir); /* last: with it the snapshot is complete */
     if (e == NULL) e = db->env->ops->dir_sync(db->env, db->snapshots_dir);
     if (e != NULL) err_free(remove_snapshot(db, dir));

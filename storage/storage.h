@@ -13,6 +13,7 @@
 #include "storage/base/log.h"
 #include "storage/base/metrics.h"
 #include "storage/column_hist.h"
+#include "storage/exemplars.h"
 #include "storage/labels.h"
 #include "storage/matcher.h"
 
@@ -35,6 +36,7 @@ struct storage_options {
     uint64_t wal_max_bytes;     /* log size at which the head is flushed; 0 = 128 MiB */
     int64_t head_max_age_ms;    /* age of the head's first sample at which it is flushed; 0 = 2 h */
     size_t cache_bytes;         /* decoded frames; 0 = 32 MiB */
+    uint32_t max_exemplars;     /* exemplars kept; 0 = none */
     unsigned merge_threads;     /* 0 = 1 */
     int64_t dedup_ms;           /* keep the last sample of each interval when merging; 0 = off */
     struct log *log;            /* borrowed, NULL = silent */
@@ -63,9 +65,18 @@ struct batch_series {
     uint32_t n; /* samples of this run: the next n of the batch */
 };
 
+/* An exemplar of a batch: of a series that some sample made known, in this batch or before. */
+struct batch_exemplar {
+    struct hash128 alias; /* of the series, as in batch_series */
+    const void *raw;      /* likewise */
+    uint32_t raw_bytes;
+    struct exemplar x; /* labels in any order, which storage sorts in place; borrowed until storage_append returns */
+};
+
 /*
- * Fills `out` with the label set of batch series i: strings may point into raw or the arena; storage sorts, checks
- * and copies. Called only for aliases not seen before. An error rejects that series (its samples are counted).
+ * Fills `out` with the label set of batch series i, or from n_series on of the series of exemplar i - n_series: strings
+ * may point into raw or the arena; storage sorts, checks and copies. Called only for aliases not seen before. An error
+ * rejects that series (its samples are counted).
  */
 typedef err (*batch_resolve_fn)(void *arg, uint32_t i, struct arena *a, struct labels *out);
 
@@ -77,6 +88,8 @@ struct batch {
     const str *hist;      /* NULL if the batch has no histograms; else canonical blob of sample i, or n = 0 */
     const int64_t *start; /* NULL, or the start timestamp of each sample (ms since the epoch; 0 = none) */
     uint32_t n_samples;
+    const struct batch_exemplar *exemplars;
+    uint32_t n_exemplars;
     batch_resolve_fn resolve;
     void *resolve_arg;
     bool require_name; /* a series without __name__ is rejected */
@@ -90,6 +103,9 @@ struct append_result {
     uint32_t bad_labels;       /* samples of series that were rejected */
     err first;             /* why the first rejected series or sample was rejected; owned by the caller; NULL if none */
     uint32_t first_series; /* its number in the batch */
+    uint32_t exemplars;    /* that are stored, those that were before among them; the others are not said but for: */
+    uint32_t exemplars_late; /* those that belong before the newest of their series */
+    uint32_t first_late;     /* number of the first of them in the batch; only if exemplars_late > 0 */
 };
 
 /*
@@ -162,6 +178,10 @@ err reader_runs(struct reader *r, size_t i, int64_t t_min, int64_t t_max, const 
 
 /* How much was read so far: samples decoded, bytes of frames fetched. */
 void reader_stats(const struct reader *r, uint64_t *samples, uint64_t *bytes);
+
+/* What the ring of exemplars holds: see exemplars_select. */
+err storage_exemplars(struct db *db, const struct exemplar_selector *s, size_t n, int64_t t_min, int64_t t_max,
+                      struct arena *a, struct exemplar_series **out, size_t *n_out) __attribute__((warn_unused_result));
 
 /* Distinct strings in byte order, over all series that match and may have samples in the range. Return false to stop.
  */
@@ -238,6 +258,7 @@ struct storage_stats {
     uint64_t parts, part_samples, part_bytes, damaged_parts;
     int64_t part_t_min, part_t_max;
     uint64_t cache_bytes;
+    struct exemplars_stats exemplars;
     bool read_only;
 };
 void storage_stats(struct db *db, struct storage_stats *out);
@@ -271,7 +292,7 @@ err storage_disk(struct db *db, struct storage_disk *out) __attribute__((warn_un
  */
 err storage_verify(struct env *env, const char *path, struct buf *out, uint64_t *faults)
     __attribute__((warn_unused_result));
-/* Offline: prints what a file is (manifest, WAL segment, part, tombstones). */
+/* Offline: prints what a file is (manifest, WAL segment, part, exemplars). */
 err storage_inspect(struct env *env, const char *path, int detail, struct buf *out) __attribute__((warn_unused_result));
 
 #endif

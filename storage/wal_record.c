@@ -168,12 +168,17 @@ static uint32_t encode_starts(struct buf *out, const struct wal_batch *b)
     return n;
 }
 
-enum wal_type wal_batch_encode(struct buf *out, const struct wal_defs *defs, const struct wal_batch *b)
+static void encode_defs(struct buf *out, const struct wal_defs *defs)
 {
     buf_varint(out, defs->n_symbols);
     buf_put(out, defs->symbols.data, defs->symbols.n);
     buf_varint(out, defs->n_series);
     buf_put(out, defs->series.data, defs->series.n);
+}
+
+enum wal_type wal_batch_encode(struct buf *out, const struct wal_defs *defs, const struct wal_batch *b)
+{
+    encode_defs(out, defs);
     encode_runs(out, b);
     encode_samples(out, b);
     encode_hists(out, b);
@@ -278,15 +283,53 @@ static void decode_starts(struct cursor *c, struct arena *a, struct wal_batch *b
     b->start = start;
 }
 
-err wal_batch_decode(const uint8_t *p, size_t n, struct arena *a, struct wal_batch *b)
+static void decode_batch(struct cursor *c, struct arena *a, struct wal_batch *b)
 {
-    *b = (struct wal_batch){0};
-    struct cursor c = cursor_of(p, n);
-    decode_defs(&c, a, b);
-    uint64_t samples = decode_runs(&c, a, b);
-    decode_samples(&c, a, b);
-    decode_hists(&c, a, b);
-    decode_starts(&c, a, b);
-    if (c.failed || cursor_left(&c) != 0 || samples != b->n_samples) return err_corrupt("malformed batch in the log");
+    uint64_t samples = decode_runs(c, a, b);
+    decode_samples(c, a, b);
+    decode_hists(c, a, b);
+    decode_starts(c, a, b);
+    if (samples != b->n_samples) c->failed = true;
+}
+
+/* ---- exemplars -------------------------------------------------------------------------------------------------- */
+
+void wal_exemplar_encode(struct buf *out, uint32_t handle, const struct exemplar *x)
+{
+    buf_varint(out, handle);
+    exemplar_encode(x, out);
+}
+
+void wal_exemplars_encode(struct buf *out, const struct wal_defs *defs, const struct buf *exemplars, uint32_t n)
+{
+    encode_defs(out, defs);
+    buf_varint(out, n);
+    buf_put(out, exemplars->data, exemplars->n);
+}
+
+static void decode_exemplars(struct cursor *c, struct arena *a, struct wal_content *out)
+{
+    uint32_t n = read_count(c, 1 + EXEMPLAR_BYTES_MIN);
+    struct wal_exemplar *x = arena_alloc(a, n * sizeof *x + 1);
+    for (uint32_t i = 0; i < n && !c->failed; i++) {
+        x[i].handle = (uint32_t)cursor_varint(c);
+        exemplar_decode(c, a, &x[i].x);
+    }
+    out->exemplars = x;
+    out->n_exemplars = n;
+}
+
+err wal_record_decode(const struct wal_record *r, const uint8_t *payload, struct arena *a, struct wal_content *out)
+{
+    *out = (struct wal_content){0};
+    if (r->type < WAL_BATCH || r->type > WAL_EXEMPLARS)
+        return err_new(ERR_UNSUPPORTED, "log record of type %u, this server is too old for it", r->type);
+    struct cursor c = cursor_of(payload, r->bytes);
+    decode_defs(&c, a, &out->batch);
+    if (r->type == WAL_EXEMPLARS)
+        decode_exemplars(&c, a, out);
+    else
+        decode_batch(&c, a, &out->batch);
+    if (c.failed || cursor_left(&c) != 0) return err_corrupt("malformed record in the log");
     return NULL;
 }

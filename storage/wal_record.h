@@ -20,19 +20,24 @@
  *   n hist      { sample index, length, blob } *   histogram samples (their value is the sum field)
  *   n starts    { sample index - index before (the first: the index), t - start } *   only in records of type 2
  * Handles and symbol numbers mean something inside their segment only.
+ *
+ * Payload of exemplars (type 3):
+ *   n symbols, n series   as in a batch
+ *   n exemplars  { handle, exemplar (exemplar.h) } *   in the order in which they came
  */
 #ifndef VARVE_STORAGE_WAL_RECORD_H
 #define VARVE_STORAGE_WAL_RECORD_H
 
 #include "storage/base/arena.h"
 #include "storage/base/buf.h"
+#include "storage/exemplar.h"
 
 #define WAL_VERSION 1
 #define WAL_SEGMENT_HEADER 24
 #define WAL_RECORD_HEADER 32
 
-/* Servers that do not know start timestamps refuse a record of the second type by its number. */
-enum wal_type { WAL_BATCH = 1, WAL_BATCH_STARTS = 2 };
+/* Servers that do not know start timestamps or exemplars refuse a record of a later type by its number. */
+enum wal_type { WAL_BATCH = 1, WAL_BATCH_STARTS = 2, WAL_EXEMPLARS = 3 };
 
 struct wal_record {
     uint32_t type;
@@ -90,8 +95,23 @@ void wal_defs_deinit(struct wal_defs *d);
 /* Appends the payload of a batch: the definitions, and runs, t, v, hist, start of b. Returns the type that the record
  * has to have. */
 enum wal_type wal_batch_encode(struct buf *out, const struct wal_defs *defs, const struct wal_batch *b);
-/* Of a record of either type. */
-err wal_batch_decode(const uint8_t *p, size_t n, struct arena *a, struct wal_batch *b)
+
+struct wal_exemplar {
+    uint32_t handle;
+    struct exemplar x;
+};
+/* Appends the payload of a record of exemplars: definitions and n exemplars, already encoded. */
+void wal_exemplars_encode(struct buf *out, const struct wal_defs *defs, const struct buf *exemplars, uint32_t n);
+void wal_exemplar_encode(struct buf *out, uint32_t handle, const struct exemplar *x);
+
+/* What a record of any type holds: a batch, or definitions and exemplars. */
+struct wal_content {
+    struct wal_batch batch; /* symbols and series; of exemplars nothing else */
+    const struct wal_exemplar *exemplars;
+    uint32_t n_exemplars;
+};
+/* ERR_UNSUPPORTED: a type that this server does not know. */
+err wal_record_decode(const struct wal_record *r, const uint8_t *payload, struct arena *a, struct wal_content *out)
     __attribute__((warn_unused_result));
 
 #endif

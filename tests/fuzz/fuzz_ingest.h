@@ -49,7 +49,7 @@ static void fuzz_ingest_open(struct fuzz_ingest *f)
     fuzz_ingest_close(f);
     *f = (struct fuzz_ingest){.path = "/tmp/varve-fuzz-XXXXXX"};
     if (mkdtemp(f->path) == NULL) abort();
-    struct storage_options o = {.path = f->path, .wal_sync = WAL_SYNC_OFF};
+    struct storage_options o = {.path = f->path, .wal_sync = WAL_SYNC_OFF, .max_exemplars = 500};
     if (storage_open(&o, &f->db) != NULL) abort();
     struct ingest_options io = {.db = f->db, .max_body_raw = 1 << 20};
     f->in = ingest_create(&io);

@@ -37,8 +37,11 @@ __attribute__((unused)) static void fixture_open(struct fixture *f, int64_t rete
 {
     *f = (struct fixture){.path = "/tmp/varve-ingest-XXXXXX"};
     assert_non_null(mkdtemp(f->path));
-    struct storage_options o = {
-        .path = f->path, .retention_ms = retention_ms, .future_ms = future_ms, .wal_sync = WAL_SYNC_OFF};
+    struct storage_options o = {.path = f->path,
+                                .retention_ms = retention_ms,
+                                .future_ms = future_ms,
+                                .wal_sync = WAL_SYNC_OFF,
+                                .max_exemplars = 1000};
     err e = storage_open(&o, &f->db);
     if (e) fail_msg("open: %s", err_message(e));
     struct ingest_options io = {.db = f->db, .max_body_raw = max_body_raw};
@@ -94,6 +97,32 @@ __attribute__((unused)) static const char *dump(struct fixture *f, const char *m
     if (e) fail_msg("export: %s", err_message(e));
     matcher_deinit(&m);
     buf_u8(&f->dump, 0);
+    return (const char *)f->dump.data;
+}
+
+/* The exemplars of a metric: series labels value@time (relative to T0, ? without a time of its own) ...; */
+__attribute__((unused)) static const char *dump_exemplars(struct fixture *f, const char *metric)
+{
+    struct matcher m;
+    struct arena a = {0};
+    struct exemplar_series *s;
+    size_t n;
+    assert_null(matcher_init(&m, MATCH_EQ, LABEL_NAME, str_of(metric)));
+    struct exemplar_selector selector = {&m, 1};
+    assert_null(storage_exemplars(f->db, &selector, 1, INT64_MIN, INT64_MAX, &a, &s, &n));
+    matcher_deinit(&m);
+    buf_clear(&f->dump);
+    for (size_t i = 0; i < n; i++) {
+        labels_print(&s[i].labels, &f->dump);
+        for (size_t k = 0; k < s[i].n; k++) {
+            buf_str(&f->dump, STR(" "));
+            labels_print(&s[i].v[k].labels, &f->dump);
+            buf_printf(&f->dump, "%g@%lld%s", s[i].v[k].v, (long long)(s[i].v[k].t - T0), s[i].v[k].has_t ? "" : "?");
+        }
+        buf_str(&f->dump, STR(";"));
+    }
+    buf_u8(&f->dump, 0);
+    arena_deinit(&a);
     return (const char *)f->dump.data;
 }
 

@@ -248,6 +248,39 @@ static void test_random_bytes(void **state)
     }
 }
 
+/* An exemplar goes to its series; times are seconds; a bad one is named and leaves its sample alone. */
+static void test_exemplars(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *body, *metric, *text;
+        const char *why; /* NULL: 204 */
+    } table[] = {
+        {"x1{a=\"b\"} 1 1749999600000 # {trace_id=\"t\"} 0.5 1749999600.5", "x1",
+         "x1{a=\"b\"} {trace_id=\"t\"}0.5@500;", NULL},
+        {"x2 1 1749999600000 # {} 2", "x2", "x2 {}2@0?;", NULL},
+        {"x3 1 1749999600000 #{ \"a.b\" = \"q\\\"\" , c=\"\" }2 1749999601\r", "x3", "x3 {\"a.b\"=\"q\\\"\"}2@1000;",
+         NULL},
+        {"x4 1 1749999600000 # {b=\"1\",a=\"2\"} NaN 1749999600000", "x4", "x4 {a=\"2\", b=\"1\"}nan@0;", NULL},
+        {"x5 1 1749999600000 # {a=\"1\"}", "x5", "", "line 1: exemplar: its value is not a number"},
+        {"x6 1 1749999600000 # trace_id", "x6", "", "exemplar: labels in braces are expected"},
+        {"x7 1 1749999600000 # {a=\"1\"} 1 1 1", "x7", "", "exemplar: there is text after its timestamp"},
+        {"x8 1 1749999600000 # {a=\"1\"} 1 x", "x8", "", "exemplar: its timestamp is no time"},
+        {"x9 1 1749999600000 # {a=\"1} 1", "x9", "", "exemplar: a quote is not closed"},
+        {"y1 1 1749999600000 # {a=\"1\",a=\"2\"} 1", "y1", "", NULL},
+        {"y2 1 1749999600000 # {a=\"1\"} 1 5\ny2 2 1749999600001 # {a=\"1\"} 1 4", "y2",
+         "y2 {a=\"1\"}1@-1749999595000;", NULL},
+        {"y3{a=\"1\",a=\"2\"} 1 1749999600000 # {a=\"1\"} 1", "y3", "", "duplicate label name"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        int status = post(f, INGEST_EXPOSITION, str_of(table[i].body));
+        if (status != (table[i].why == NULL ? 204 : 400)) fail_msg("`%s` gave %d", table[i].body, status);
+        if (table[i].why != NULL) assert_reply_has(f, table[i].why);
+        assert_string_equal(dump_exemplars(f, table[i].metric), table[i].text);
+        if (table[i].metric[0] == 'x') assert_non_null(strstr(dump(f, table[i].metric), "1749999600000"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_outside_retention),
         cmocka_unit_test(test_metadata),
         cmocka_unit_test(test_batches_and_size),
+        cmocka_unit_test(test_exemplars),
         cmocka_unit_test(test_random_bytes),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -124,7 +124,7 @@ static void test_orders(void **state)
         put_sample(&series, T0 + 5, 6);
         put_labels(&series, "a=1");
         put_varint_field(&series, 99, 1); /* a field from the future */
-        put_bytes(&series, 3, STR("exemplar, not looked at"));
+        put_bytes(&series, 3, STR(""));   /* an exemplar: no labels, 0, no time */
         put_message(&body, 1, &series);
         assert_int_equal(send(f, &body), 204);
     }
@@ -483,6 +483,66 @@ static int teardown(void **state)
     return 0;
 }
 
+/* "trace_id=x" */
+static void put_exemplar(struct buf *series, const char *labels, double v, int64_t t)
+{
+    struct buf exemplar = {0};
+    put_labels(&exemplar, labels);
+    put_double(&exemplar, 2, v);
+    if (t != 0) put_varint_field(&exemplar, 3, (uint64_t)t);
+    put_message(series, 3, &exemplar);
+}
+
+/* Beside samples, before them, or in a series of their own, as Prometheus sends them; those that are not taken cost
+ * nothing in 1.0. */
+static void test_exemplars(void **state)
+{
+    struct fixture *f = *state;
+    struct buf body = {0}, series = {0};
+    put_exemplar(&series, "trace_id=a", 1, T0);
+    put_labels(&series, "__name__=ex,job=x");
+    put_sample(&series, T0, 1);
+    put_exemplar(&series, "z=1,trace_id=b", 2, T0 + 1);
+    put_exemplar(&series, "trace_id=late", 2, T0);
+    put_message(&body, 1, &series);
+    put_labels(&series, "__name__=ex,job=nobody");
+    put_exemplar(&series, "trace_id=a", 1, T0);
+    put_message(&body, 1, &series);
+    put_labels(&series, "__name__=ex,job=x");
+    put_exemplar(&series, "trace_id=c", 3, T0 + 2);
+    put_exemplar(&series, "trace_id=c", 3, T0 + 2);
+    put_exemplar(&series, "trace_id=\xff", 4, T0 + 3);
+    put_message(&body, 1, &series);
+    assert_int_equal(send(f, &body), 204);
+    assert_int_equal(f->reply.samples_written, 1);
+    assert_int_equal(f->reply.exemplars_written, 4);
+    assert_string_equal(dump_exemplars(f, "ex"),
+                        "ex{job=\"x\"} {trace_id=\"a\"}1@0 {trace_id=\"b\", z=\"1\"}2@1 {trace_id=\"c\"}3@2;");
+    put_labels(&series, "__name__=ex,job=x");
+    put_bytes(&series, 3, STR("\x0a\x7f"));
+    put_message(&body, 1, &series);
+    assert_int_equal(send(f, &body), 400);
+    assert_reply_has(f, "malformed exemplar");
+}
+
+/* More than one batch holds, and labels that take much memory when read. */
+static void test_many_exemplars(void **state)
+{
+    enum { MANY = 70000 };
+    struct fixture *f = *state;
+    struct buf body = {0}, series = {0};
+    put_labels(&series, "__name__=many_ex");
+    put_sample(&series, T0, 1);
+    for (int i = 0; i < MANY; i++)
+        put_exemplar(&series, i % 1000 == 0 ? "a=,b=,c=,d=,e=,f=,g=,h=,i=,j=,k=,l=,m=,n=,o=,p=" : "", i, T0 + i);
+    put_message(&body, 1, &series);
+    assert_int_equal(send(f, &body), 204);
+    assert_int_equal(f->reply.exemplars_written, MANY);
+    struct storage_stats stats;
+    storage_stats(f->db, &stats);
+    assert_int_equal(stats.exemplars.exemplars, 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +551,7 @@ int main(void)
         cmocka_unit_test(test_large_bodies),   cmocka_unit_test(test_histograms),
         cmocka_unit_test(test_bad_histograms), cmocka_unit_test(test_metadata),
         cmocka_unit_test(test_headers),        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_exemplars),      cmocka_unit_test(test_many_exemplars),
         cmocka_unit_test(test_time_window),    cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

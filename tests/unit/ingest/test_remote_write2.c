@@ -191,6 +191,59 @@ static void test_histograms_and_metadata(void **state)
     fixture_close(&f);
 }
 
+static void put_exemplar(struct request2 *r, struct buf *series, const char *const *labels, double v, int64_t t)
+{
+    struct buf exemplar = {0};
+    put_refs(r, &exemplar, labels);
+    buf_varint(&exemplar, 2 << 3 | 1);
+    buf_u64(&exemplar, f64_bits(v));
+    field_varint(&exemplar, 3, (uint64_t)t);
+    field_bytes(series, 4, buf_as_str(&exemplar));
+    buf_deinit(&exemplar);
+}
+
+/* The count is what is there afterwards; one out of order is an error, one too long or of an unknown series is not. */
+static void test_exemplars(void **state)
+{
+    (void)state;
+    static const char *const up[] = {"__name__", "up", NULL}, *const trace[] = {"trace_id", "a", NULL};
+    static const char *const none[] = {NULL}, *const nobody[] = {"__name__", "nobody", NULL};
+    char long_value[200];
+    struct fixture f;
+    fixture_open(&f, 0, 0, 0);
+    struct request2 r = begin();
+    struct buf s = {0};
+    put_refs(&r, &s, up);
+    put_exemplar(&r, &s, trace, 1, T0);
+    put_sample(&s, T0, 1, 0);
+    close_series(&r, &s);
+    put_refs(&r, &s, up);
+    put_exemplar(&r, &s, trace, 1, T0);
+    put_exemplar(&r, &s, none, 2, T0 + 1);
+    memset(long_value, 'x', 199);
+    long_value[199] = 0;
+    put_exemplar(&r, &s, (const char *const[]){"t", long_value, NULL}, 3, T0 + 2);
+    close_series(&r, &s);
+    put_refs(&r, &s, nobody);
+    put_exemplar(&r, &s, trace, 1, T0);
+    close_series(&r, &s);
+    assert_int_equal(send(&f, &r), 204);
+    assert_int_equal(f.reply.samples_written, 1);
+    assert_int_equal(f.reply.exemplars_written, 3); /* one of them twice */
+    r = begin();
+    put_refs(&r, &s, up);
+    put_exemplar(&r, &s, trace, 1, T0);
+    put_exemplar(&r, &s, trace, 1, T0 + 5);
+    field_bytes(&s, 4, STR("\x0a\x01\x63"));
+    close_series(&r, &s);
+    assert_int_equal(send(&f, &r), 400);
+    assert_int_equal(f.reply.exemplars_written, 1);
+    assert_reply_has(&f, "series up: 1 exemplars are out of order");
+    assert_reply_has(&f, "point past the 5 symbols");
+    assert_string_equal(dump_exemplars(&f, "up"), "up {trace_id=\"a\"}1@0 {}2@1 {trace_id=\"a\"}1@5;");
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_good_part_is_kept),
         cmocka_unit_test(test_first_symbol_must_be_empty),
         cmocka_unit_test(test_histograms_and_metadata),
+        cmocka_unit_test(test_exemplars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,8 +85,9 @@ static err check_record(void *arg, const struct wal_record *r, const uint8_t *pa
 {
     struct seen *s = arg;
     struct arena a = {0};
-    struct wal_batch b;
-    assert_null(wal_batch_decode(payload, r->bytes, &a, &b));
+    struct wal_content c;
+    assert_null(wal_record_decode(r, payload, &a, &c));
+    const struct wal_batch b = c.batch;
     assert_int_equal(b.n_symbols, 2);
     assert_true(str_eq(b.symbols[1].text, STR("up")));
     assert_int_equal(b.start != NULL, r->seq % 2 == 0);
@@ -171,8 +172,9 @@ static void test_random_payloads_are_refused_or_decoded(void **state)
         size_t n = rng_below(&rng, sizeof bytes);
         for (size_t k = 0; k < n; k++)
             bytes[k] = (uint8_t)(rng_chance(&rng, 0.5) ? rng_below(&rng, 4) : rng_next(&rng));
-        struct wal_batch b;
-        err_free(wal_batch_decode(bytes, n, &a, &b));
+        struct wal_content c;
+        struct wal_record r = {.type = 1 + (uint32_t)rng_below(&rng, 4), .bytes = (uint32_t)n};
+        err_free(wal_record_decode(&r, bytes, &a, &c));
         arena_reset(&a);
     }
     arena_deinit(&a);
