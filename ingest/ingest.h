@@ -52,9 +52,24 @@ struct ingest_reply {
 void ingest_handle(struct ingest *in, struct ingest_scratch *s, const struct ingest_request *rq,
                    struct ingest_reply *reply);
 
-/* JSON lines out: one line a series (and per max_rows), raw samples. Writes through `emit`, false stops. */
+/* Raw samples out. */
+enum ingest_export_format {
+    INGEST_EXPORT_JSON_LINES, /* one line a series (and per max_rows), as INGEST_JSON_LINES reads it */
+    INGEST_EXPORT_TEXT,       /* Prometheus text, a line a sample; without native histograms, as the next two */
+    INGEST_EXPORT_PROMAPI,    /* a matrix of the query API */
+    INGEST_EXPORT_CSV,        /* a row a sample */
+};
+struct ingest_export {
+    const struct match_set *sets; /* series that satisfy one of them */
+    uint32_t n_sets;
+    int64_t t_min, t_max; /* inclusive */
+    enum ingest_export_format format;
+    size_t max_rows; /* samples a line of JSON; 0 = some thousands */
+    str columns;     /* CSV: see export_csv.c */
+};
+/* Writes through `emit`, which stops the export by false. ERR_INVALID for columns that are wrong, before any output. */
 typedef bool (*ingest_emit_fn)(void *arg, str bytes);
-err ingest_export_json(struct db *db, const struct matcher *m, size_t n, int64_t t_min, int64_t t_max, size_t max_rows,
-                       ingest_emit_fn emit, void *arg) __attribute__((warn_unused_result));
+err ingest_export(struct db *db, const struct ingest_export *rq, ingest_emit_fn emit, void *arg)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -60,12 +60,31 @@ void *op_new(struct exec *x, const struct plan_node *node, size_t size, err (*ne
     return op;
 }
 
+/*
+ * The selector's matchers, with each of the sets that the request is confined to. This is the one door to the storage,
+ * so no form of query gets around them. Regular expressions stay the property of whoever parsed them.
+ */
+static void confine(const struct exec *x, struct plan_select *s)
+{
+    uint32_t n_extra = x->extra ? x->extra->n : 0;
+    s->n_sets = n_extra ? n_extra : 1;
+    s->sets = arena_alloc(x->arena, s->n_sets * sizeof *s->sets);
+    for (uint32_t i = 0; i < s->n_sets; i++) {
+        const struct match_set *extra = n_extra ? &x->extra->sets[i] : &(const struct match_set){0};
+        struct matcher *m = arena_alloc(x->arena, (s->n_matchers + extra->n + 1) * sizeof *m);
+        if (s->n_matchers) memcpy(m, s->matchers, s->n_matchers * sizeof *m);
+        if (extra->n) memcpy(m + s->n_matchers, extra->m, extra->n * sizeof *m);
+        s->sets[i] = (struct match_set){m, s->n_matchers + extra->n};
+    }
+}
+
 err exec_selection(struct exec *x, struct plan_select *s, struct selection **out)
 {
     if (!s->selection) {
+        confine(x, s);
         TRY(budget_check(x->budget));
         struct select_options o = {.t_min = s->t_min, .t_max = s->t_max, .max_series = x->max_series};
-        TRY(storage_select(x->db, s->matchers, s->n_matchers, &o, &s->selection));
+        TRY(storage_select_any(x->db, s->sets, s->n_sets, &o, &s->selection));
         usage_note(x->usage, x->db, s);
     }
     *out = s->selection;

@@ -29,14 +29,15 @@ struct exec {
     struct arena *arena; /* query lifetime; borrowed */
     struct budget *budget;
     struct notes *notes;
-    uint64_t max_series;       /* of one selection; 0 = no limit */
-    struct worker *helpers;    /* threads that may run slices; NULL: none */
-    struct exec_stretch slice; /* which series its selectors walk */
-    struct exec_slice *slices; /* its parts that ran on their own, newest first */
-    struct op *ops;            /* all that were opened, newest first */
-    uint64_t series;           /* rows read from storage */
-    bool timed;                /* operators take their time: explain */
-    struct usage *usage;       /* counts the metric names that are asked for; NULL: nobody does */
+    uint64_t max_series;            /* of one selection; 0 = no limit */
+    struct worker *helpers;         /* threads that may run slices; NULL: none */
+    struct exec_stretch slice;      /* which series its selectors walk */
+    struct exec_slice *slices;      /* its parts that ran on their own, newest first */
+    struct op *ops;                 /* all that were opened, newest first */
+    uint64_t series;                /* rows read from storage */
+    const struct match_sets *extra; /* every selection is confined to them; NULL: to nothing */
+    bool timed;                     /* operators take their time: explain */
+    struct usage *usage;            /* counts the metric names that are asked for; NULL: nobody does */
 };
 
 struct op {
@@ -127,6 +128,10 @@ err op_special_open(struct exec *x, const struct plan_node *node, struct op **ou
 err op_label_open(struct exec *x, const struct plan_node *node, struct op **out);
 err op_sort_open(struct exec *x, const struct plan_node *node, struct op **out);
 err op_buckets_open(struct exec *x, const struct plan_node *node, struct op **out);
+/* Rounds what another operator yields; and the same for a single value. */
+err op_digits_open(struct exec *x, struct op *inner, int digits, struct op **out);
+double op_digits_scale(int digits); /* ten to the power */
+double op_digits_round(double v, double scale);
 err op_info_open(struct exec *x, const struct plan_node *node, struct op **out);
 
 #endif

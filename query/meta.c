@@ -14,16 +14,63 @@
 #include "storage/base/alloc.h"
 #include "storage/base/map.h"
 
-err match_sets_parse(const str *texts, uint32_t n, struct match_sets *out)
+#define SETS_MAX 10000 /* of match[] and extra filters together */
+
+/* Appends m to the set; its memory is the arena's, its regular expressions the set's from now on. */
+static void extend(struct match_set *set, struct arena *a, const struct matcher *m, uint32_t n)
 {
-    *out = (struct match_sets){0};
-    out->sets = arena_zalloc(&out->arena, (n + 1) * sizeof *out->sets);
-    for (uint32_t i = 0; i < n; i++) {
-        err e = promql_parse_selector(texts[i], &out->arena, &out->sets[i].m, &out->sets[i].n);
-        if (e) return err_wrap(e, "invalid parameter \"match[]\"");
-        out->n++;
+    struct matcher *all = arena_alloc(a, (set->n + n + 1) * sizeof *all);
+    if (set->n > 0) memcpy(all, set->m, set->n * sizeof *all);
+    if (n > 0) memcpy(all + set->n, m, n * sizeof *all);
+    *set = (struct match_set){all, set->n + n};
+}
+
+static err add_labels(struct match_set *set, const struct match_extra *extra, struct arena *a)
+{
+    for (uint32_t i = 0; i < extra->n_labels; i++) {
+        struct matcher m;
+        TRY(matcher_init(&m, MATCH_EQ, arena_str(a, extra->labels[i].name), arena_str(a, extra->labels[i].value)));
+        extend(set, a, &m, 1);
     }
     return NULL;
+}
+
+/* One match[] (NULL: none) with one filter (NULL: none) and the labels; *set is to be freed also after an error. */
+static err parse_set(const str *text, const str *filter, const struct match_extra *extra, struct arena *a,
+                     struct match_set *set)
+{
+    if (text) TRY(err_wrap(promql_parse_selector(*text, a, &set->m, &set->n), "invalid parameter \"match[]\""));
+    if (filter) {
+        struct matcher *m;
+        uint32_t n;
+        TRY(err_wrap(promql_parse_filter(*filter, a, &m, &n), "invalid parameter \"extra_filters[]\""));
+        if (n == 0) return err_new(ERR_INVALID, "invalid parameter \"extra_filters[]\": {} confines to nothing");
+        extend(set, a, m, n);
+    }
+    return add_labels(set, extra, a);
+}
+
+err match_sets_parse_confined(const str *texts, uint32_t n, const struct match_extra *extra, struct match_sets *out)
+{
+    *out = (struct match_sets){0};
+    bool confined = extra->n_labels > 0 || extra->n_filters > 0;
+    uint64_t n_texts = n > 0 ? n : confined, n_filters = extra->n_filters > 0 ? extra->n_filters : 1;
+    if (n_texts * n_filters > SETS_MAX)
+        return err_new(ERR_INVALID, "match[] and extra_filters[] together make more than %d selectors", SETS_MAX);
+    out->sets = arena_zalloc(&out->arena, (n_texts * n_filters + 1) * sizeof *out->sets);
+    for (uint32_t i = 0; i < n_texts; i++) {
+        for (uint32_t k = 0; k < n_filters; k++) {
+            const str *text = n > 0 ? &texts[i] : NULL, *filter = extra->n_filters > 0 ? &extra->filters[k] : NULL;
+            TRY(parse_set(text, filter, extra, &out->arena, &out->sets[out->n++]));
+        }
+    }
+    return NULL;
+}
+
+err match_sets_parse(const str *texts, uint32_t n, struct match_sets *out)
+{
+    static const struct match_extra nothing;
+    return match_sets_parse_confined(texts, n, &nothing, out);
 }
 
 void match_sets_deinit(struct match_sets *s)

@@ -157,10 +157,10 @@ static err parse_only_selector(struct parser *p, struct expr **out)
     }
     TRY(parse_selector(p, name, out));
     if (p->token.kind != TOKEN_EOF) return parser_unexpected(p, NULL, NULL);
-    return check_expression(p, *out);
+    return NULL;
 }
 
-err promql_parse_selector(str text, struct arena *a, struct matcher **m, uint32_t *n)
+static err parse_matchers(str text, bool filter, struct arena *a, struct matcher **m, uint32_t *n)
 {
     struct parser p;
     struct expr *selector = NULL;
@@ -168,6 +168,7 @@ err promql_parse_selector(str text, struct arena *a, struct matcher **m, uint32_
     *n = 0;
     err e = parser_init(&p, text, false, a);
     if (!e) e = parse_only_selector(&p, &selector);
+    if (!e && !filter) e = check_expression(&p, selector);
     if (e) {
         free_regexes(&p);
         return e;
@@ -176,4 +177,14 @@ err promql_parse_selector(str text, struct arena *a, struct matcher **m, uint32_
     *m = selector->selector.matchers;
     *n = selector->selector.n_matchers;
     return NULL;
+}
+
+err promql_parse_selector(str text, struct arena *a, struct matcher **m, uint32_t *n)
+{
+    return parse_matchers(text, false, a, m, n);
+}
+
+err promql_parse_filter(str text, struct arena *a, struct matcher **m, uint32_t *n)
+{
+    return parse_matchers(text, true, a, m, n);
 }

@@ -22,6 +22,8 @@ err promql_parse(str text, bool experimental, struct arena *a, struct expr **out
  * string. */
 err promql_parse_selector(str text, struct arena *a, struct matcher **m, uint32_t *n)
     __attribute__((warn_unused_result));
+/* The same without that last condition: a filter that is added to others. */
+err promql_parse_filter(str text, struct arena *a, struct matcher **m, uint32_t *n) __attribute__((warn_unused_result));
 /* A duration of any form the API takes: "5m", "1h30m", "15", "0.5" (seconds). */
 err promql_parse_duration(str text, int64_t *ms) __attribute__((warn_unused_result));
 /* Canonical text of an expression on one line (Prometheus's format of expressions in errors and explain). */

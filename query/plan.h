@@ -30,8 +30,10 @@ enum plan_kind {
 struct plan_select {
     const struct matcher *matchers;
     uint32_t n_matchers;
-    str name;                    /* the metric name, if a matcher demands one; n = 0 otherwise */
-    int64_t t_min, t_max;        /* union of what its users need */
+    str name;               /* the metric name, if a matcher demands one; n = 0 otherwise */
+    int64_t t_min, t_max;   /* union of what its users need */
+    struct match_set *sets; /* by exec: the matchers, confined to what the request may see; a union */
+    uint32_t n_sets;
     struct selection *selection; /* opened by exec */
     struct plan_select *next;
 };

@@ -127,6 +127,7 @@ static err prepare(struct run *r)
     r->exec.timed = rq->explain;
     r->exec.usage = r->q->usage;
     r->exec.helpers = r->q->helpers;
+    r->exec.extra = rq->extra;
     return NULL;
 }
 
@@ -146,11 +147,13 @@ static err put_result(struct run *r, struct buf *out, bool *truncated)
     if (root->type == TYPE_SCALAR && r->rq->step_ms == 0) {
         double *column;
         TRY(exec_column(&r->exec, root, &column));
-        result_scalar(r->plan->start, column[0], out);
+        double v = r->rq->round ? op_digits_round(column[0], op_digits_scale(r->rq->round_digits)) : column[0];
+        result_scalar(r->plan->start, v, out);
         return NULL;
     }
     struct op *op;
     TRY(exec_open(&r->exec, root, &op));
+    if (r->rq->round) TRY(op_digits_open(&r->exec, op, r->rq->round_digits, &op));
     if (r->rq->step_ms == 0) return result_vector(op, limit, out, truncated);
     return result_matrix(op, limit, out, truncated);
 }

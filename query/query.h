@@ -39,7 +39,10 @@ struct query_request {
     int64_t lookback_ms;      /* 0 = engine's */
     uint64_t limit;           /* series in the answer; 0 = all */
     bool stats, explain;
-    const atomic_bool *canceled; /* set by the server when the client goes away; may be NULL */
+    bool round;                     /* numbers of vectors, matrices and scalars are rounded to ... */
+    int round_digits;               /* ... so many decimal digits; negative: tens, hundreds */
+    const struct match_sets *extra; /* every selector is confined to their union; NULL or n = 0: to nothing */
+    const atomic_bool *canceled;    /* set by the server when the client goes away; may be NULL */
 };
 
 /* Messages that go beside the data: arrays of strings, owned by the caller (query_notes_deinit). */
@@ -56,14 +59,23 @@ err query_run(struct query_engine *q, const struct query_request *rq, struct buf
 /* One match[] argument parsed: a set of matchers. Several sets are a union. */
 struct match_sets {
     struct arena arena;
-    struct match_set {
-        struct matcher *m;
-        uint32_t n;
-    } * sets;
+    struct match_set *sets;
     uint32_t n;
 };
 /* Parses n match[] texts; ERR_INVALID names the one that is wrong. Deinit also after an error. */
 err match_sets_parse(const str *texts, uint32_t n, struct match_sets *out) __attribute__((warn_unused_result));
+
+/* What a request is confined to, whatever its query or match[] says: VictoriaMetrics's extra_label and extra_filters.
+ * All labels must be there, and one of the filters (selectors) must fit, if there are any. */
+struct match_extra {
+    const struct label *labels;
+    const str *filters;
+    uint32_t n_labels, n_filters;
+};
+/* Each match[] (none: everything) and each filter together, with the labels: n * n_filters sets. No set at all if
+ * nothing is asked and nothing confines. ERR_INVALID as above. */
+err match_sets_parse_confined(const str *texts, uint32_t n, const struct match_extra *extra, struct match_sets *out)
+    __attribute__((warn_unused_result));
 void match_sets_deinit(struct match_sets *s);
 
 struct meta_request {

@@ -149,6 +149,7 @@ static struct exec_slice *slice_create(struct exec *x, unsigned i, unsigned n)
     exec_init(&s->exec, x->db, x->hash, x->plan, &s->arena, x->budget, x->notes);
     s->exec.max_series = x->max_series;
     s->exec.timed = x->timed;
+    s->exec.extra = x->extra;
     s->exec.slice = (struct exec_stretch){i, n};
     s->next = x->slices;
     x->slices = s;

@@ -11,6 +11,7 @@
 
 #include "storage/base/alloc.h"
 #include "storage/base/env.h"
+#include "storage/base/limits.h"
 #include "storage/base/map.h"
 
 #define SHARDS 16
@@ -113,7 +114,8 @@ static void add(struct usage *u, str name, uint64_t requests, int64_t now)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- selectors without a name ------------------------------------------------------------------------------------ */
+/* ---- selectors without a name, or without series
+ * ------------------------------------------------------------------------------------ */
 
 static uint64_t hash_matchers(const struct matcher *m, uint32_t n)
 {
@@ -156,19 +158,30 @@ static bool add_met(void *arg, str name)
     return true;
 }
 
+/* Once a minute at most: adds the runs of the filter since then to the names that the index has for these sets. */
+static void ask_index(struct usage *u, struct db *db, const struct match_set *sets, uint32_t n,
+                      const struct select_options *o, uint64_t hash)
+{
+    int64_t now = now_s();
+    struct met m = {u, runs_due(u, hash, now), now};
+    for (uint32_t i = 0; i < n && m.requests > 0; i++) /* a failure here is no failure of the query */
+        err_free(storage_label_values(db, LABEL_NAME, sets[i].m, sets[i].n, o, add_met, &m));
+}
+
 void usage_note(struct usage *u, struct db *db, const struct plan_select *s)
 {
-    if (u == NULL || selection_count(s->selection) == 0) return;
-    int64_t now = now_s();
-    if (s->name.n > 0) {
-        add(u, s->name, 1, now);
-        return;
+    if (u == NULL) return;
+    bool found = selection_count(s->selection) > 0;
+    if (s->name.n > 0 && found) {
+        add(u, s->name, 1, now_s());
+    } else if (s->name.n > 0) { /* asked for, though there is nothing now: it counts if the name is known at all */
+        struct matcher m = {.op = MATCH_EQ, .name = LABEL_NAME, .value = s->name};
+        struct select_options all = {.t_min = LIMIT_TIME_MIN, .t_max = LIMIT_TIME_MAX};
+        ask_index(u, db, &(struct match_set){&m, 1}, 1, &all, hash_matchers(&m, 1));
+    } else if (found) {
+        struct select_options o = {.t_min = s->t_min, .t_max = s->t_max};
+        ask_index(u, db, s->sets, s->n_sets, &o, hash_matchers(s->matchers, s->n_matchers));
     }
-    struct met m = {u, runs_due(u, hash_matchers(s->matchers, s->n_matchers), now), now};
-    if (m.requests == 0) return;
-    struct select_options o = {.t_min = s->t_min, .t_max = s->t_max};
-    /* A failure here is no failure of the query: it has its series already. */
-    err_free(storage_label_values(db, LABEL_NAME, s->matchers, s->n_matchers, &o, add_met, &m));
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */

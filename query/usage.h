@@ -2,9 +2,9 @@
  * usage.h: how often each metric name was queried, so that names nobody asks for can be found.
  *
  * Selectors that name a metric cost one lookup under a lock that is one of many. Those that don't
- * (`{job="x"}`, `{__name__=~"a.*"}`) ask the index which names they meet, at most once a minute each;
- * their runs in between are added then. Only names that were found are kept, a bounded number. Counts
- * begin with the process. Any thread.
+ * (`{job="x"}`, `{__name__=~"a.*"}`), and those that find nothing now, ask the index which names they mean, at most
+ * once a minute each; their runs in between are added then. Only names that were found are kept, a bounded number.
+ * Counts begin with the process. Any thread.
  */
 #ifndef VARVE_QUERY_USAGE_H
 #define VARVE_QUERY_USAGE_H

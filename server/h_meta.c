@@ -51,6 +51,36 @@ void h_meta_series(struct server *s, struct exchange *x)
     meta_finish(x, &call, e);
 }
 
+static err count_series(struct server *s, struct exchange *x, uint64_t *n)
+{
+    struct match_set all = {0};
+    struct select_options o = {0};
+    struct match_sets extra;
+    struct selection *selection = NULL;
+    err e = args_extra(x, &extra);
+    if (e == NULL) e = args_range(x, &o.t_min, &o.t_max);
+    if (e == NULL && extra.n > 0) e = storage_select_any(s->db, extra.sets, extra.n, &o, &selection);
+    if (e == NULL && extra.n == 0) e = storage_select_any(s->db, &all, 1, &o, &selection);
+    *n = e == NULL ? selection_count(selection) : 0;
+    selection_destroy(selection);
+    match_sets_deinit(&extra);
+    return e;
+}
+
+/* VictoriaMetrics's: all series there are, as a list of one number. */
+void h_meta_series_count(struct server *s, struct exchange *x)
+{
+    uint64_t n;
+    err e = count_series(s, x, &n);
+    if (e != NULL) {
+        answer_err(&x->out, e);
+        return;
+    }
+    answer_data_begin(&x->out);
+    buf_printf(&x->out.body, "[%llu]", (unsigned long long)n);
+    answer_data_end(&x->out, NULL);
+}
+
 void h_meta_labels(struct server *s, struct exchange *x)
 {
     struct meta_call call = {0};

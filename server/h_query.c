@@ -9,10 +9,26 @@
 #include "server/handlers.h"
 #include "server/quick.h"
 #include "server/top.h"
+#include "storage/base/num.h"
 
-/* The arguments that both kinds share. */
-static err common_arguments(struct server *s, struct exchange *x, struct query_request *rq)
+/* VictoriaMetrics's: decimal digits to round to. Beyond a double's range it leaves values alone, so do we. */
+static err round_argument(const struct exchange *x, struct query_request *rq)
 {
+    str text = args_text(x, "round_digits");
+    int64_t digits;
+    if (text.n == 0) return NULL;
+    if (!num_parse_i64(text, &digits)) return err_new(ERR_INVALID, "invalid parameter \"round_digits\": not a number");
+    rq->round = digits > -100 && digits < 100;
+    rq->round_digits = rq->round ? (int)digits : 0;
+    return NULL;
+}
+
+/* The arguments that both kinds share. extra: deinit after the query, also after an error. */
+static err common_arguments(struct server *s, struct exchange *x, struct query_request *rq, struct match_sets *extra)
+{
+    TRY(args_extra(x, extra));
+    rq->extra = extra;
+    TRY(round_argument(x, rq));
     rq->text = args_text(x, "query");
     if (rq->text.n == 0) return err_new(ERR_INVALID, "invalid parameter \"query\": it is missing");
     TRY(args_duration(x, "timeout", &rq->timeout_ms));
@@ -27,12 +43,12 @@ static err common_arguments(struct server *s, struct exchange *x, struct query_r
     return NULL;
 }
 
-static err instant_arguments(struct server *s, struct exchange *x, struct query_request *rq)
+static err instant_arguments(struct server *s, struct exchange *x, struct query_request *rq, struct match_sets *extra)
 {
     rq->start_ms = s->env->ops->now_ms(s->env);
     TRY(args_time(x, "time", &rq->start_ms));
     rq->end_ms = rq->start_ms;
-    return common_arguments(s, x, rq);
+    return common_arguments(s, x, rq, extra);
 }
 
 static err needed(const struct exchange *x, const char *name)
@@ -50,7 +66,7 @@ static err check_grid(const struct query_request *rq)
                                 "accepted. Try a positive integer");
 }
 
-static err range_arguments(struct server *s, struct exchange *x, struct query_request *rq)
+static err range_arguments(struct server *s, struct exchange *x, struct query_request *rq, struct match_sets *extra)
 {
     TRY(needed(x, "start"));
     TRY(needed(x, "end"));
@@ -59,7 +75,7 @@ static err range_arguments(struct server *s, struct exchange *x, struct query_re
     TRY(args_time(x, "end", &rq->end_ms));
     TRY(args_duration(x, "step", &rq->step_ms));
     TRY(check_grid(rq));
-    return common_arguments(s, x, rq);
+    return common_arguments(s, x, rq, extra);
 }
 
 /* Listed while it runs, and ended when someone asks for it; *ended says so. */
@@ -110,21 +126,25 @@ static void run(struct server *s, struct exchange *x, const struct query_request
 void h_query_instant(struct server *s, struct exchange *x)
 {
     struct query_request rq = {0};
-    err e = instant_arguments(s, x, &rq);
+    struct match_sets extra = {0};
+    err e = instant_arguments(s, x, &rq, &extra);
     if (e != NULL)
         answer_err(&x->out, e);
     else
         run(s, x, &rq);
+    match_sets_deinit(&extra);
 }
 
 void h_query_range(struct server *s, struct exchange *x)
 {
     struct query_request rq = {0};
-    err e = range_arguments(s, x, &rq);
+    struct match_sets extra = {0};
+    err e = range_arguments(s, x, &rq, &extra);
     if (e != NULL)
         answer_err(&x->out, e);
     else
         run(s, x, &rq);
+    match_sets_deinit(&extra);
 }
 
 void h_query_exemplars(struct server *s, struct exchange *x)

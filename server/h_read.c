@@ -8,6 +8,7 @@
  */
 #include <strings.h>
 
+#include "server/args.h"
 #include "server/handlers.h"
 
 static err check_encoding(const struct exchange *x)
@@ -58,6 +59,7 @@ void h_remote_read(struct server *s, struct exchange *x)
 {
     struct read_request *rq = NULL;
     err e = check_encoding(x);
+    if (e == NULL) e = args_no_extra(x);
     if (e == NULL) e = query_read_parse(x->in.body, &rq);
     if (e != NULL)
         answer_err(&x->out, e);

@@ -21,6 +21,7 @@ void h_query_parse(struct server *s, struct exchange *x);
 
 /* h_meta.c: on a query worker */
 void h_meta_series(struct server *s, struct exchange *x);
+void h_meta_series_count(struct server *s, struct exchange *x);
 void h_meta_labels(struct server *s, struct exchange *x);
 void h_meta_label_values(struct server *s, struct exchange *x);
 void h_meta_metadata(struct server *s, struct exchange *x);
@@ -35,7 +36,8 @@ void h_tsdb_status(struct server *s, struct exchange *x);
 void h_remote_read(struct server *s, struct exchange *x);
 
 /* h_export.c: on an export worker */
-void h_export_json(struct server *s, struct exchange *x);
+void h_export_samples(struct server *s, struct exchange *x);
+void h_export_csv(struct server *s, struct exchange *x);
 
 /* h_status.c: on the loop, cheap */
 void h_status_ready(struct server *s, struct exchange *x);

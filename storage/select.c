@@ -66,6 +66,8 @@ struct found {
 
 struct collector {
     struct selection *s;
+    const struct match_set *sets; /* a series must satisfy one of them */
+    size_t n_sets;
     uint64_t max_series;
     bool join; /* several places: identities are needed */
     struct found *found;
@@ -181,16 +183,31 @@ static err collect_matches(struct collector *c, size_t part, const struct part_m
     return e;
 }
 
-static err collect_part(struct collector *c, size_t part, const struct matcher *m, size_t n)
+/* The union of what the sets find. */
+static err find_in_part(const struct collector *c, struct part_cursor *cursor, struct postings **out)
+{
+    const struct selection *s = c->s;
+    *out = NULL;
+    TRY(part_find(cursor, c->sets[0].m, c->sets[0].n, s->t_min, s->t_max, out));
+    for (size_t i = 1; i < c->n_sets; i++) {
+        struct postings *more;
+        TRY(part_find(cursor, c->sets[i].m, c->sets[i].n, s->t_min, s->t_max, &more));
+        postings_or(*out, more);
+        postings_destroy(more);
+    }
+    return NULL;
+}
+
+static err collect_part(struct collector *c, size_t part)
 {
     struct selection *s = c->s;
     const struct part_meta *meta = part_meta(s->view->parts[part].part);
     bool deletes = part_has_deletes(s->view, part, s->t_min, s->t_max);
     bool known = false;
     struct part_matches matches;
-    if (!deletes)
-        TRY(part_match_find(s->view->parts[part].part, m, n, buf_as_str(&c->key), s->t_min, s->t_max, &matches,
-                            &known));
+    if (!deletes && c->n_sets == 1)
+        TRY(part_match_find(s->view->parts[part].part, c->sets[0].m, c->sets[0].n, buf_as_str(&c->key), s->t_min,
+                            s->t_max, &matches, &known));
     if (known) {
         err bad = collect_matches(c, part, &matches);
         part_match_done(&matches);
@@ -201,7 +218,7 @@ static err collect_part(struct collector *c, size_t part, const struct matcher *
     struct postings *found = NULL;
     uint32_t *ids = NULL;
     err e = NULL;
-    TRY_OUT(part_find(cursor, m, n, s->t_min, s->t_max, &found));
+    TRY_OUT(find_in_part(c, cursor, &found));
     uint64_t count = postings_count(found);
     ids = mem_alloc(count * sizeof *ids + 1);
     postings_list(found, ids, count);
@@ -225,15 +242,50 @@ static bool head_overlaps(const struct head *h, const struct selection *s)
     return !head_is_empty(h) && atomic_load(&h->t_min) <= s->t_max && atomic_load(&h->t_max) >= s->t_min;
 }
 
-static err collect_head(struct collector *c, size_t head, const struct matcher *m, size_t n)
+static int compare_handles(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts and drops repeats; how many are left. */
+static size_t unite(uint32_t *handles, size_t n)
+{
+    size_t kept = 0;
+    if (n > 0) qsort(handles, n, sizeof *handles, compare_handles);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || handles[i] != handles[i - 1]) handles[kept++] = handles[i];
+    return kept;
+}
+
+/* The union of what the sets find; *out is heap memory, also after an error. */
+static err find_in_registry(const struct collector *c, struct registry *r, uint32_t **out, size_t *n)
+{
+    *out = NULL;
+    *n = 0;
+    if (c->n_sets == 1) return registry_select(r, c->sets[0].m, c->sets[0].n, out, n);
+    for (size_t i = 0; i < c->n_sets; i++) {
+        uint32_t *more;
+        size_t n_more;
+        TRY(registry_select(r, c->sets[i].m, c->sets[i].n, &more, &n_more));
+        *out = mem_realloc(*out, (*n + n_more) * sizeof **out + 1);
+        if (n_more > 0) memcpy(*out + *n, more, n_more * sizeof **out);
+        *n += n_more;
+        mem_free(more);
+    }
+    *n = unite(*out, *n);
+    return NULL;
+}
+
+static err collect_head(struct collector *c, size_t head)
 {
     struct selection *s = c->s;
     const struct head *h = s->view->heads[head];
     uint32_t *handles;
     size_t count;
-    TRY(registry_select(h->registry, m, n, &handles, &count));
-    bool whole = s->t_min <= atomic_load(&h->t_min) && s->t_max >= atomic_load(&h->t_max);
     err e = NULL;
+    TRY_OUT(find_in_registry(c, h->registry, &handles, &count));
+    bool whole = s->t_min <= atomic_load(&h->t_min) && s->t_max >= atomic_load(&h->t_max);
     for (size_t i = 0; i < count; i++) {
         bool alive = whole ? head_has(h, handles[i]) : head_touches(h, handles[i], s->t_min, s->t_max);
         if (!alive) continue;
@@ -269,7 +321,7 @@ static bool part_overlaps(const struct view *v, size_t i, const struct selection
     return m->t_min <= s->t_max && m->t_max >= s->t_min;
 }
 
-static err collect_all(struct collector *c, const struct matcher *m, size_t n)
+static err collect_all(struct collector *c)
 {
     struct selection *s = c->s;
     const struct view *v = s->view;
@@ -280,14 +332,14 @@ static err collect_all(struct collector *c, const struct matcher *m, size_t n)
         places += head_overlaps(v->heads[i], s);
     c->join = places > 1;
     for (size_t i = 0; i < v->n_parts; i++)
-        if (part_overlaps(v, i, s)) TRY(collect_part(c, i, m, n));
+        if (part_overlaps(v, i, s)) TRY(collect_part(c, i));
     for (size_t i = 0; i < v->n_heads; i++)
-        if (head_overlaps(v->heads[i], s)) TRY(collect_head(c, i, m, n));
+        if (head_overlaps(v->heads[i], s)) TRY(collect_head(c, i));
     return NULL;
 }
 
-err storage_select(struct db *db, const struct matcher *m, size_t n, const struct select_options *o,
-                   struct selection **out)
+err storage_select_any(struct db *db, const struct match_set *sets, size_t n, const struct select_options *o,
+                       struct selection **out)
 {
     struct time_range range = select_range(db, o);
     struct selection *s = mem_zalloc(sizeof *s);
@@ -295,9 +347,9 @@ err storage_select(struct db *db, const struct matcher *m, size_t n, const struc
     s->view = db_view(db);
     s->t_min = range.t_min;
     s->t_max = range.t_max;
-    struct collector c = {.s = s, .max_series = o->max_series};
-    part_match_key(m, n, &c.key);
-    err e = s->t_min <= s->t_max ? collect_all(&c, m, n) : NULL;
+    struct collector c = {.s = s, .sets = sets, .n_sets = n, .max_series = o->max_series};
+    if (n == 1) part_match_key(sets[0].m, sets[0].n, &c.key);
+    err e = n > 0 && s->t_min <= s->t_max ? collect_all(&c) : NULL;
     if (e == NULL) {
         group_sources(&c);
         *out = s;
@@ -312,6 +364,13 @@ err storage_select(struct db *db, const struct matcher *m, size_t n, const struc
     time_ranges_deinit(&c.deletes);
     buf_deinit(&c.key);
     return e;
+}
+
+err storage_select(struct db *db, const struct matcher *m, size_t n, const struct select_options *o,
+                   struct selection **out)
+{
+    struct match_set set = {(struct matcher *)(uintptr_t)m, (uint32_t)n}; /* it is only read */
+    return storage_select_any(db, &set, 1, o, out);
 }
 
 void selection_destroy(struct selection *s)

@@ -136,9 +136,18 @@ struct select_options {
     uint64_t max_series;  /* ERR_LIMIT beyond; 0 = no limit */
 };
 
+/* Matchers that must all be satisfied. */
+struct match_set {
+    struct matcher *m;
+    uint32_t n;
+};
+
 /* Series that satisfy all matchers and may have samples in [t_min, t_max]. */
 err storage_select(struct db *db, const struct matcher *m, size_t n, const struct select_options *o,
                    struct selection **out) __attribute__((warn_unused_result));
+/* Series that satisfy one of n sets of matchers at least; each is there once. */
+err storage_select_any(struct db *db, const struct match_set *sets, size_t n, const struct select_options *o,
+                       struct selection **out) __attribute__((warn_unused_result));
 void selection_destroy(struct selection *s); /* NULL allowed; no readers may be left */
 size_t selection_count(const struct selection *s);
 

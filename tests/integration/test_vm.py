@@ -5,9 +5,13 @@ usage: tests/integration/test_vm.py [-k PATTERN] [-v]
 VARVE names another binary. With VARVE_PEERS (a folder with usr/bin/victoria-metrics) answers are compared in shape
 with the real one's; without, those tests are skipped. Ends with "N passed, N failed, N skipped".
 """
+import csv
+import gzip
 import http.client
+import io
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -158,7 +162,7 @@ class StatusTest(VmTest):
 
     def test_metric_names_stats(self):
         s = self.start()
-        self.put(s, "".join(text_rows(name, {"job": "j"}, [1]) for name in ["never", "by_name", "by_re_a", "by_re_b"]) +
+        self.put(s, "".join(text_rows(name, {"job": "j"}, [1]) for name in ["never", "absent", "by_name", "by_re_a", "by_re_b"]) +
                  text_rows("by_label", {"job": "k"}, [1]))
         at = START_MS // 1000
         before = int(time.time())
@@ -166,13 +170,14 @@ class StatusTest(VmTest):
             self.ok(s, args("/api/v1/query", query="by_name + by_name + not_there", time=at))
         self.ok(s, args("/api/v1/query", query='count({__name__=~"by_re_.*"})', time=at))
         self.ok(s, args("/api/v1/query", query='count({job="k"})', time=at))
-        self.ok(s, args("/api/v1/query", query="never", time=at + 86400))  # nothing there: not asked for
-        self.assertEqual(self.names(s), {"never": 0, "by_name": 3, "by_re_a": 1, "by_re_b": 1, "by_label": 1})
+        self.ok(s, args("/api/v1/query", query="absent", time=at + 86400))  # asked for, though there is nothing now
+        self.assertEqual(self.names(s), {"never": 0, "by_name": 3, "by_re_a": 1, "by_re_b": 1, "by_label": 1,
+                                         "absent": 1})
         self.assertEqual(self.names(s, le=0), {"never": 0})
         self.assertEqual(self.names(s, le=1, match_pattern="_re_"), {"by_re_a": 1, "by_re_b": 1})
-        self.assertEqual(list(self.names(s, limit=3)), ["never", "by_label", "by_re_a"])
+        self.assertEqual(list(self.names(s, limit=3)), ["never", "absent", "by_label"])
         body = self.ok(s, "/prometheus/api/v1/status/metric_names_stats")
-        self.assertEqual(body["statsCollectedRecordsTotal"], 5)
+        self.assertEqual(body["statsCollectedRecordsTotal"], 6)
         self.assertAlmostEqual(body["statsCollectedSince"], before, delta=60)
         self.assertGreaterEqual(body["records"][-1]["lastRequestTimestamp"], before)
         self.assertEqual(body["records"][0]["lastRequestTimestamp"], 0)
@@ -180,6 +185,179 @@ class StatusTest(VmTest):
             self.assertEqual(s.get("/api/v1/status/metric_names_stats?" + bad)[0], 400, bad)
         self.assertEqual(s.get("/api/v1/admin/status/metric_names_stats/reset")[0], 204)
         self.assertEqual(set(self.names(s).values()), {0})
+
+
+class ExtraTest(VmTest):
+    """extra_label and extra_filters[]: whatever the query's text says, nothing outside is seen."""
+
+    QUERIES = ["m", "{__name__=~'.+'}", "m{t='b'}", "m or m{t='b'} or {t='b'}", "sum by (t) (m)", "count by (t) ({t!='x',i=~'.+'})",
+               "m * on () group_left () m{t='b'}", "max_over_time(m[1h])", "max_over_time(sum by (t) (m)[1h:10s])",
+               "m @ end()", "m offset -1s", "info(m)", "info(m, {t='b'})", "topk(10, m)", "count_values('v', m)",
+               "label_replace(m, 't2', '$1', 't', '(.*)')", "m unless m{t='a'}", "-m", "abs(m{t=~'b|c'})", "m[1h]",
+               "last_over_time({t=~'.+'}[1h])", "absent_over_time(m{t='a'}[1h])", "m and on (i) m{t='b'}"]
+
+    @classmethod
+    def setUpClass(cls):
+        cls.s = test_http.Server("--query.experimental")
+        rows = "".join(text_rows("m", {"t": t, "i": i}, [n * 10 + i], start_ms=START_MS + i) +
+                       text_rows("target_info", {"t": t, "job": "j", "instance": "x", "d": f"d_{t}"}, [1])
+                       for n, t in enumerate("abc") for i in range(3))
+        half = rows.splitlines(keepends=True)
+        for rows in ("".join(half[::2]), "".join(half[1::2])):  # half in a part, half in the head
+            cls.s.get("/internal/force_flush")
+            status, _, body = cls.s.request("POST", "/api/v1/import/prometheus", rows)
+            assert status == 204, body
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.s.close()
+
+    AT = START_MS // 1000 + 10
+
+    def tenants(self, data):
+        """Values of t in an answer."""
+        return set(re.findall(r'"t2?": ?"(\w*)"', json.dumps(data)))
+
+    def query(self, query, **extra):
+        body = self.ok(self.s, args("/api/v1/query", query=query, time=self.AT, **extra))
+        ranged = self.s.json(args("/api/v1/query_range", query=query, start=self.AT, end=self.AT + 5, step=5, **extra))
+        if ranged[0] == 200:
+            self.assertEqual(self.tenants(ranged[1]["data"]), self.tenants(body["data"]), query)
+        return body["data"]["result"]
+
+    def test_queries_are_confined(self):
+        for query in self.QUERIES:
+            for _ in range(2):  # the second time on the loop
+                seen = self.tenants(self.query(query, extra_label="t=a"))
+                self.assertLessEqual(seen, {"a", ""}, query)
+                seen = self.tenants(self.query(query, **{"extra_filters[]": ['{t="a"}', '{t="c"}']}))
+                self.assertLessEqual(seen, {"a", "c", ""}, query)
+        self.assertEqual(self.tenants(self.query("m", extra_label="t=a")), {"a"})
+        self.assertEqual(self.query("m{t='b'}", extra_label="t=a"), [])
+        self.assertEqual(self.query("absent(m{t='b'})", extra_label="t=a"),
+                         [{"metric": {"t": "b"}, "value": [self.AT, "1"]}])
+
+    def test_filters_are_a_union_and_labels_an_intersection(self):
+        count = lambda **extra: [r["value"][1] for r in self.query("count(m)", **extra)]
+        self.assertEqual(count(), ["9"])
+        self.assertEqual(count(extra_filters='{t="a"}'), ["3"])
+        self.assertEqual(count(**{"extra_filters[]": ['{t="a"}', '{t=~"a|b"}', '{i="2"}']}), ["7"])  # each series once
+        self.assertEqual(count(**{"extra_filters[]": ['{t="a"}', '{t="b"}'], "extra_label": "i=1"}), ["2"])
+        self.assertEqual(count(extra_label=["t=a", "i=1"]), ["1"])
+        self.assertEqual(count(extra_label=["t=a", "t=b"]), [])
+        self.assertEqual(count(extra_filters='{t!="a"}'), ["6"])  # alone it would be refused as match[]
+        self.assertEqual(count(extra_label="nope="), ["9"])  # an absent label is an empty one
+
+    def test_metadata_calls(self):
+        for extra, want in [({"extra_label": "t=a"}, {"a"}), ({"extra_filters[]": ['{t="a"}', '{t="c"}']}, {"a", "c"})]:
+            values = self.ok(self.s, args("/api/v1/label/t/values", **extra))["data"]
+            self.assertEqual(set(values), want)
+            self.assertEqual(len(values), len(want))
+            series = self.ok(self.s, args("/prometheus/api/v1/series", **{"match[]": ["m", "{i='1'}"]}, **extra))["data"]
+            self.assertEqual({r["t"] for r in series}, want)
+            self.assertEqual(len(series), 3 * len(want))
+            lines = self.s.get(args("/api/v1/export", **{"match[]": ["m", "{i='1'}"]}, **extra))[2].splitlines()
+            self.assertEqual({json.loads(line)["metric"]["t"] for line in lines}, want)
+            self.assertEqual(len(lines), 3 * len(want))  # each series once
+        self.assertEqual(self.ok(self.s, args("/api/v1/labels", extra_label="i=1"))["data"], ["__name__", "i", "t"])
+        self.assertEqual(self.ok(self.s, args("/api/v1/label/d/values", extra_label="t=b"))["data"], ["d_b"])
+
+    def test_a_form_does_not_widen_the_query_string(self):
+        target = args("/api/v1/query", **{"extra_filters[]": '{t="a"}'})
+        form = urllib.parse.urlencode({"query": "count(m)", "time": self.AT, "extra_filters[]": '{t="b"}'})
+        _, _, body = self.s.request("POST", target, form, {"Content-Type": test_http.FORM})
+        self.assertEqual(json.loads(body)["data"]["result"][0]["value"][1], "3")
+        _, _, body = self.s.request("POST", "/api/v1/query", form, {"Content-Type": test_http.FORM})
+        self.assertEqual(json.loads(body)["data"]["result"][0]["value"][1], "3")
+
+    def test_what_is_wrong(self):
+        for extra, says in [({"extra_label": "a"}, "name=value"), ({"extra_label": "=a"}, "name=value"),
+                            ({"extra_filters[]": "{"}, "extra_filters"), ({"extra_filters": "{}"}, "extra_filters"),
+                            ({"extra_filters": '{a=~"("}'}, "extra_filters")]:
+            for path in ["/api/v1/query", "/api/v1/series", "/api/v1/labels", "/api/v1/export"]:
+                status, body = self.s.json(args(path, query="m", **{"match[]": "m"}, **extra))
+                self.assertEqual((status, body["errorType"]), (400, "bad_data"), (path, extra))
+                self.assertIn(says, body["error"])
+        status, _, body = self.s.request("POST", "/api/v1/read?extra_label=a=b", b"")
+        self.assertEqual(status, 400)
+        self.assertIn(b"extra_label", body)
+
+    def test_round_digits(self):
+        value = lambda query, digits: self.ok(self.s, args("/api/v1/query", query=query, round_digits=digits,
+                                                           nocache=1))["data"]["result"]
+        self.assertEqual(value("vector(10) / 3", 2)[0]["value"][1], "3.33")
+        self.assertEqual(value("scalar(vector(-25.55))", 1)[1], "-25.6")
+        self.assertEqual(value("vector(1234)", -2)[0]["value"][1], "1200")
+        self.assertEqual(value("vector(1e300)", 99)[0]["value"][1], self.ok(
+            self.s, "/api/v1/query?query=vector(1e300)")["data"]["result"][0]["value"][1])
+        self.assertEqual(value("vector(NaN)", 2)[0]["value"][1], "NaN")
+        ranged = self.ok(self.s, args("/api/v1/query_range", query="time()/7", start=0, end=7, step=7, round_digits=3))
+        self.assertEqual([v for _, v in ranged["data"]["result"][0]["values"]], ["0", "1"])
+        self.assertEqual(self.s.get(args("/api/v1/query", query="1", round_digits="x"))[0], 400)
+
+
+class ExportTest(VmTest):
+    """Raw samples out."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.s = test_http.Server()
+        rows = text_rows("e", {"q": 'x,"y"', "l": "a\nb"}, [1.5, -2, "NaN", "+Inf"]) + text_rows("e", {"q": "z"}, [1e300])
+        status, _, body = cls.s.request("POST", "/api/v1/import/prometheus", rows)
+        assert status == 204, body
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.s.close()
+
+    def export(self, path, content_type, **fields):
+        status, headers, body = self.s.get(args(path, **fields))
+        self.assertEqual(status, 200, body)
+        self.assertEqual(headers["Content-Type"].split(";")[0], content_type)
+        zipped = self.s.get(args(path, **fields), headers={"Accept-Encoding": "gzip"})
+        self.assertEqual(zipped[1]["Content-Encoding"], "gzip")
+        self.assertEqual(gzip.decompress(zipped[2]), body)
+        return body.decode()
+
+    def test_csv(self):
+        body = self.export("/api/v1/export/csv", "text/csv", **{
+            "match[]": ["e", '{q="z"}'], "format": "__name__,q,l,nope,__value__,__timestamp__:rfc3339"})
+        rows = list(csv.reader(io.StringIO(body, newline="")))
+        self.assertEqual(rows[0], ["__name__", "q", "l", "nope", "__value__", "__timestamp__:rfc3339"])
+        self.assertEqual(sorted(rows[1:]), sorted(
+            [["e", 'x,"y"', "a\nb", "", v, f"2023-11-14T22:13:2{i}Z"] for i, v in enumerate(["1.5", "-2", "NaN", "+Inf"])] +
+            [["e", "z", "", "", "1" + "0" * 300, "2023-11-14T22:13:20Z"]]))
+        for bad in ["", "a,,b", "__timestamp__:nope"]:
+            status, body = self.s.json(args("/api/v1/export/csv", format=bad, **{"match[]": "e"}))
+            self.assertEqual((status, body["errorType"]), (400, "bad_data"), bad)
+            self.assertTrue(body["error"])
+
+    def test_text_goes_in_again(self):
+        body = self.export("/prometheus/api/v1/export", "text/plain", format="prometheus", **{"match[]": "e"})
+        self.assertEqual(len(body.splitlines()), 5)
+        other = self.start()
+        self.put(other, body)
+        self.assertEqual(other.get(args("/api/v1/export", **{"match[]": "e"}))[2],
+                         self.s.get(args("/api/v1/export", **{"match[]": "e"}))[2])
+
+    def test_promapi_and_lines(self):
+        body = json.loads(self.export("/api/v1/export", "application/json", format="promapi", max_rows_per_line=1,
+                                      reduce_mem_usage=1, **{"match[]": "e"}))
+        series = {r["metric"]["q"]: r for r in body["data"]["result"]}
+        self.assertEqual((body["status"], body["data"]["resultType"], len(series)), ("success", "matrix", 2))
+        self.assertEqual(series['x,"y"']["values"], [[START_MS / 1000, "1.5"], [START_MS / 1000 + 1, "-2"],
+                                                     [START_MS / 1000 + 2, "NaN"], [START_MS / 1000 + 3, "+Inf"]])
+        lines = self.export("/api/v1/export", "application/stream+json", max_rows_per_line=3, **{
+            "match[]": '{q!="z",__name__="e"}'}).splitlines()
+        self.assertEqual([len(json.loads(line)["values"]) for line in lines], [3, 1])
+        none = self.export("/api/v1/export", "application/json", format="promapi", **{"match[]": "nothing"})
+        self.assertEqual(json.loads(none)["data"]["result"], [])
+        self.assertEqual(self.s.get(args("/api/v1/export", format="xml", **{"match[]": "e"}))[0], 400)
+        self.assertEqual(self.s.get("/api/v1/export/csv?format=a")[0], 400)
+
+    def test_series_count(self):
+        self.assertEqual(self.ok(self.s, "/api/v1/series/count"), {"status": "success", "data": [2]})
+        self.assertEqual(self.ok(self.s, "/prometheus/api/v1/series/count?extra_label=q=z")["data"], [1])
 
 
 @unittest.skipUnless(PEER, "no victoria-metrics in VARVE_PEERS")
@@ -263,9 +441,34 @@ class PeerTest(VmTest):
                        "/prometheus/api/v1/status/metric_names_stats?limit=1", "/api/v1/status/metric_names_stats?le=-1"]:
             ours, theirs = self.both(target)
             self.assert_covers(json.loads(ours), json.loads(theirs), target)
+        ours, theirs = self.both("/api/v1/series/count")
+        self.assertEqual(json.loads(ours), json.loads(theirs))
         names = [{r["metricName"]: r["queryRequestsCount"] > 0 for r in json.loads(b)["records"]}
                  for b in self.both("/api/v1/status/metric_names_stats")]
         self.assertEqual(names[0], names[1])
+
+    def test_exports_are_the_same(self):
+        columns = "__name__,a,__value__,__timestamp__:unix_s,__timestamp__:unix_ms,__timestamp__:unix_ns," \
+                  "__timestamp__:rfc3339,__timestamp__:custom:Mon Jan _2 15:04:05.000 MST 2006,none"
+        for target in [args("/api/v1/export/csv", **{"match[]": "shape", "format": columns}),
+                       args("/api/v1/export", **{"match[]": ["shape", "other"], "format": "prometheus"})]:
+            ours, theirs = self.both(target)
+            self.assertEqual(sorted(ours.splitlines()), sorted(theirs.splitlines()), target)
+        for query in [{"max_rows_per_line": 2}, {"start": START_MS // 1000 + 1}, {"format": "promapi"}]:
+            ours, theirs = self.both(args("/api/v1/export", **{"match[]": "shape"}, **query))
+            read = lambda text: sorted((json.loads(line) for line in text.splitlines()), key=str)
+            if "format" in query:
+                read = lambda text: sorted(json.loads(text)["data"]["result"], key=str)
+            self.assertEqual(read(ours), read(theirs), query)
+
+    def test_extra_filters_mean_the_same(self):
+        at = START_MS // 1000 + 2
+        for extra in [{"extra_label": "a=b"}, {"extra_filters[]": '{a="b"}'}, {"extra_filters": ['{a="b"}', '{a="c"}']},
+                      {"extra_filters[]": '{a!="b"}'}, {"extra_label": ["a=b", "a=c"]}, {"round_digits": 0}]:
+            for query in ["shape", "sum(shape)", "count(shape or other)", "absent(nope)", "sum_over_time(shape[1m:1s])"]:
+                ours, theirs = self.both(args("/api/v1/query", query=query, time=at, nocache=1, **extra))
+                read = lambda text: sorted(map(json.dumps, json.loads(text)["data"]["result"]))
+                self.assertEqual(read(ours), read(theirs), (query, extra))
 
 
 if __name__ == "__main__":

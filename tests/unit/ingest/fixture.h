@@ -1,6 +1,6 @@
 /*
  * fixture.h: a real database in a temp folder with the ingest room on top, for the tests of this folder.
- * Everything stored is looked at through ingest_export_json.
+ * Everything stored is looked at through ingest_export.
  */
 #ifndef VARVE_TESTS_INGEST_FIXTURE_H
 #define VARVE_TESTS_INGEST_FIXTURE_H
@@ -93,7 +93,11 @@ __attribute__((unused)) static const char *dump(struct fixture *f, const char *m
     else
         assert_null(matcher_init(&m, MATCH_RE, LABEL_NAME, STR(".+")));
     buf_clear(&f->dump);
-    err e = ingest_export_json(f->db, &m, 1, LIMIT_TIME_MIN, LIMIT_TIME_MAX, 0, keep, &f->dump);
+    err e = ingest_export(
+        f->db,
+        &(struct ingest_export){
+            .sets = &(struct match_set){&m, 1}, .n_sets = 1, .t_min = LIMIT_TIME_MIN, .t_max = LIMIT_TIME_MAX},
+        keep, &f->dump);
     if (e) fail_msg("export: %s", err_message(e));
     matcher_deinit(&m);
     buf_u8(&f->dump, 0);

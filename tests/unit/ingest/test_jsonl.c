@@ -1,4 +1,5 @@
 /* test_jsonl.c: JSON lines in, export out, and that what comes out goes in again unchanged. */
+#include "ingest/export_internal.h"
 #include "ingest/json_read.h"
 #include "tests/unit/ingest/fixture.h"
 
@@ -209,24 +210,106 @@ static void test_export_limits(void **state)
                           STR("{\"metric\":{\"__name__\":\"el\"},\"values\":[1,2,3,4,5],\"timestamps\":[1,2,3,4,5]}")),
                      204);
     assert_null(matcher_init(&m, MATCH_EQ, LABEL_NAME, STR("el")));
+    struct match_set set = {&m, 1};
+    struct ingest_export rq = {.sets = &set, .n_sets = 1, .t_max = 10, .max_rows = 4};
     size_t lines = 0;
-    assert_null(ingest_export_json(f->db, &m, 1, 0, 10, 4, count_lines, &lines));
+    assert_null(ingest_export(f->db, &rq, count_lines, &lines));
     assert_int_equal(lines, 2);
     lines = 0;
-    assert_null(ingest_export_json(f->db, &m, 1, 2, 3, 1, count_lines, &lines));
+    rq = (struct ingest_export){.sets = &set, .n_sets = 1, .t_min = 2, .t_max = 3, .max_rows = 1};
+    assert_null(ingest_export(f->db, &rq, count_lines, &lines));
     assert_int_equal(lines, 2);
     lines = 0;
-    err e = ingest_export_json(f->db, &m, 1, 0, 10, 1, count_lines, &lines);
+    rq = (struct ingest_export){.sets = &set, .n_sets = 1, .t_max = 10, .max_rows = 1};
+    err e = ingest_export(f->db, &rq, count_lines, &lines);
     assert_int_equal(err_code(e), ERR_CANCELED);
     err_free(e);
     matcher_deinit(&m);
 }
 
+static bool keep_bytes(void *arg, str bytes)
+{
+    buf_str(arg, bytes);
+    return true;
+}
+
+static void assert_export(struct fixture *f, enum ingest_export_format format, const char *columns, const char *want)
+{
+    struct matcher m[2];
+    struct buf out = {0};
+    assert_null(matcher_init(&m[0], MATCH_EQ, LABEL_NAME, STR("ex port")));
+    assert_null(matcher_init(&m[1], MATCH_EQ, STR("l"), STR("a,\"b\"\n")));
+    struct match_set sets[] = {{&m[0], 1}, {&m[1], 1}}; /* one series fits both: it comes once */
+    struct ingest_export rq = {.sets = sets,
+                               .n_sets = 2,
+                               .t_min = INT64_MIN / 2,
+                               .t_max = INT64_MAX / 2,
+                               .max_rows = 1,
+                               .format = format,
+                               .columns = str_of(columns)};
+    assert_ok(ingest_export(f->db, &rq, keep_bytes, &out));
+    buf_u8(&out, 0);
+    assert_string_equal((const char *)out.data, want);
+    buf_deinit(&out);
+}
+
+static void test_export_forms(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(post(f, INGEST_JSON_LINES,
+                          STR("{\"metric\":{\"__name__\":\"ex port\",\"l\":\"a,\\\"b\\\"\\n\"},"
+                              "\"values\":[1.5,-2,\"NaN\"],\"timestamps\":[951827696789,1000,0]}")),
+                     204);
+    assert_export(f, INGEST_EXPORT_TEXT, "",
+                  "{\"ex port\",l=\"a,\\\"b\\\"\\n\"} NaN 0\n{\"ex port\",l=\"a,\\\"b\\\"\\n\"} -2 1000\n"
+                  "{\"ex port\",l=\"a,\\\"b\\\"\\n\"} 1.5 951827696789\n");
+    assert_export(f, INGEST_EXPORT_PROMAPI, "",
+                  "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":[{\"metric\":"
+                  "{\"__name__\":\"ex port\",\"l\":\"a,\\\"b\\\"\\n\"},\"values\":"
+                  "[[0,\"NaN\"],[1,\"-2\"],[951827696.789,\"1.5\"]]}]}}\n");
+    assert_export(f, INGEST_EXPORT_CSV, "__name__, l ,__value__,__timestamp__,none",
+                  "__name__,l,__value__,__timestamp__,none\nex port,\"a,\"\"b\"\"\n\",NaN,0,\n"
+                  "ex port,\"a,\"\"b\"\"\n\",-2,1000,\nex port,\"a,\"\"b\"\"\n\",1.5,951827696789,\n");
+    assert_export(f, INGEST_EXPORT_CSV, "__timestamp__:unix_s,__timestamp__:unix_ns,__timestamp__:rfc3339",
+                  "__timestamp__:unix_s,__timestamp__:unix_ns,__timestamp__:rfc3339\n0,0,1970-01-01T00:00:00Z\n"
+                  "1,1000000000,1970-01-01T00:00:01Z\n951827696,951827696789000000,2000-02-29T12:34:56.789Z\n");
+    assert_export(f, INGEST_EXPORT_CSV,
+                  "__timestamp__:custom:Mon Monday Jan January _2 2 02 1 01 06 15 3 03 4 5 PM pm MST",
+                  "__timestamp__:custom:Mon Monday Jan January _2 2 02 1 01 06 15 3 03 4 5 PM pm MST\n"
+                  "Thu Thursday Jan January  1 1 01 1 01 70 00 12 12 0 0 AM am UTC\n"
+                  "Thu Thursday Jan January  1 1 01 1 01 70 00 12 12 0 1 AM am UTC\n"
+                  "Tue Tuesday Feb February 29 29 29 2 02 00 12 12 12 34 56 PM pm UTC\n");
+    assert_export(f, INGEST_EXPORT_CSV, "__timestamp__:custom:05.000000|.9|.99.Z0700-0700-07:00",
+                  "__timestamp__:custom:05.000000|.9|.99.Z0700-0700-07:00\n00.000000||.Z+0000+00:00\n"
+                  "01.000000||.Z+0000+00:00\n56.789000|.7|.78.Z+0000+00:00\n");
+}
+
+static void test_csv_columns(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "", ",a", "a,", " ", "a,,b", "__timestamp__:", "__timestamp__:unix", "a,__timestamp__:custom:"};
+    struct arena a = {0};
+    struct csv_column *columns;
+    uint32_t n;
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+        assert_err(export_csv_parse(str_of(wrong[i]), &a, &columns, &n), ERR_INVALID);
+    char many[2001];
+    memset(many, ',', sizeof many);
+    assert_err(export_csv_parse((str){many, sizeof many}, &a, &columns, &n), ERR_INVALID);
+    assert_ok(export_csv_parse(STR("__timestamps__,__timestamp__:unix_ms"), &a, &columns, &n));
+    assert_int_equal(n, 2);
+    assert_int_equal(columns[0].kind, CSV_LABEL);
+    assert_int_equal(columns[1].kind, CSV_UNIX_MS);
+    arena_deinit(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),      cmocka_unit_test(test_bad_lines),  cmocka_unit_test(test_null),
-        cmocka_unit_test(test_histograms), cmocka_unit_test(test_round_trip), cmocka_unit_test(test_export_limits),
+        cmocka_unit_test(test_lines),        cmocka_unit_test(test_bad_lines),   cmocka_unit_test(test_null),
+        cmocka_unit_test(test_histograms),   cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_export_limits),
+        cmocka_unit_test(test_export_forms), cmocka_unit_test(test_csv_columns),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
