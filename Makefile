@@ -118,7 +118,7 @@ TSAN_BINARIES := $(TSAN_TESTS:%=build/tsan/tests/%)
 test: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(ASAN_BINARIES) $(TSAN_BINARIES) fuzz-build
 	@tests/run --jobs $(JOBS) --fuzz-seconds $(FUZZ_SMOKE_SECONDS) $(ASAN_BINARIES) $(TSAN_BINARIES) \
-		$(FUZZ_BINARIES) --black-box integration cli crash sim conformance e2e
+		$(FUZZ_BINARIES) --black-box integration cli crash sim conformance e2e clients
 
 unit: $(ASAN_BINARIES) $(TSAN_BINARIES)
 	@tests/run --jobs $(JOBS) $(ASAN_BINARIES) $(TSAN_BINARIES)

@@ -334,7 +334,8 @@ def layout_spans(bits):
 def layout(bits):
     """(threshold, schema, positive spans, negative spans, custom bounds)"""
     code = bits.take(8)
-    threshold = bits.take(64).to_bytes(8, "little") if code == 255 else struct.pack("<d", 2.0 ** (code - 244) if code else 0)
+    power = struct.pack("<d", 2.0 ** (code - 244) if 0 < code < 255 else 0)
+    threshold = bits.take(64).to_bytes(8, "little") if code == 255 else power
     schema, positive, negative, custom = bits.varbit(), layout_spans(bits), layout_spans(bits), []
     for _ in range(bits.varbit(False) if schema == -53 else 0):
         value = bits.varbit(False)
@@ -372,7 +373,7 @@ def histogram_chunk(data, is_float):
     for at in range(count):
         if at == 0:
             time = Steady(bits.varbit())
-            total, zero = (Xor(bits), Xor(bits)) if is_float else (Steady(bits.varbit(False)), Steady(bits.varbit(False)))
+            total, zero = (Xor(bits) if is_float else Steady(bits.varbit(False)) for _ in range(2))
             sums = Xor(bits)
             buckets = [[Xor(bits) if is_float else Steady(bits.varbit()) for _ in range(size)] for size in sizes]
         else:
