@@ -24,11 +24,11 @@ struct chunk_hist {
 
 /* {0} is ready to begin. */
 void chunk_hist_deinit(struct chunk_hist *c);
-/* Appends a chunk to out, whose layout is h's, and h as its first sample. */
-void chunk_hist_begin(struct chunk_hist *c, struct buf *out, int64_t t, const struct hist *h);
+/* Appends a chunk to out, whose layout is that of its first sample. */
+void chunk_hist_begin(struct chunk_hist *c, struct buf *out, int64_t t, const struct hist *sample);
 /* True if h can follow in the same chunk: same layout, no counter reset, room left. */
 bool chunk_hist_fits(const struct chunk_hist *c, const struct hist *h);
-void chunk_hist_add(struct chunk_hist *c, int64_t t, const struct hist *h);
+void chunk_hist_add(struct chunk_hist *c, int64_t t, const struct hist *sample);
 void chunk_hist_end(struct chunk_hist *c);
 
 #endif

@@ -24,7 +24,7 @@ struct read_series {
 };
 
 /* Deinit also after an error. The query and the budget are borrowed. */
-err read_series_open(struct db *db, const struct read_query *q, struct budget *b, struct read_series *out)
+err read_series_open(struct db *db, const struct read_query *q, struct budget *b, struct read_series *s)
     __attribute__((warn_unused_result));
 void read_series_deinit(struct read_series *s);
 
