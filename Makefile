@@ -40,6 +40,7 @@ NEEDS_native := build/native-train/trained
 ROOMS := storage/base storage ingest query server
 SOURCES := $(foreach room,$(ROOMS),$(wildcard $(room)/*.c))
 MAIN := server/main.c
+GENERATED := build/page/assets.c
 LIBRARY_SOURCES := $(filter-out $(MAIN),$(SOURCES))
 TEST_SOURCES := $(wildcard tests/unit/*/test_*.c)
 TESTS := $(patsubst tests/unit/%.c,%,$(TEST_SOURCES))
@@ -86,7 +87,7 @@ build/$(1)/obj/%.o: %.c | $$(NEEDS_$(1))
 	@echo "  cc    $$<  ($(1))"
 	$$(Q)$$(or $$(CC_$(1)),$$(CC)) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) $$(VERSION_FLAGS) -DVARVE_FLAVOUR='"$(1)"' -MMD -MP -c -o $$@ $$<
 
-build/$(1)/libvarve.a: $$(LIBRARY_SOURCES:%.c=build/$(1)/obj/%.o)
+build/$(1)/libvarve.a: $$(LIBRARY_SOURCES:%.c=build/$(1)/obj/%.o) $$(GENERATED:%.c=build/$(1)/obj/%.o)
 	@echo "  ar    $$@"
 	$$(Q)rm -f $$@ && $$(or $$(AR_$(1)),ar) rcsD $$@ $$^
 
@@ -111,14 +112,44 @@ $(foreach f,rel native $(STATIC_ARCHES:%=static-%),$(VERSIONED:%.c=build/$(f)/ob
 
 -include $(wildcard build/*/obj/*/*.d build/*/obj/*/*/*.d build/*/obj/*/*/*/*.d)
 
+# ---- the built-in page: TypeScript in server/page, npm's packages in build/page; out comes C with the files in it
+PAGE_SOURCES := server/page/build.mjs server/page/index.html $(wildcard server/page/src/*)
+
+# $(call npm-install,FOLDER): what the lock file there names, under build; no script of a package runs.
+define npm-install
+	@command -v npm >/dev/null || { echo "npm is missing: deploy/install-deps installs it" >&2; exit 1; }
+	@mkdir -p $(@D)
+	@echo "  npm   $(@D)"
+	$(Q)cp $(1)/package.json $(1)/package-lock.json $(@D)/
+	$(Q)cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error >npm.log 2>&1 \
+		|| { cat npm.log >&2; exit 1; }
+	@touch $@
+endef
+
+build/page/installed: server/page/package.json server/page/package-lock.json
+	$(call npm-install,server/page)
+
+build/page/assets.c: build/page/installed $(PAGE_SOURCES)
+	@echo "  page  $@"
+	$(Q)node server/page/build.mjs build/page
+
+build/page/checked: build/page/installed server/page/tsconfig.json $(PAGE_SOURCES)
+	$(Q)node build/page/node_modules/typescript/bin/tsc --noEmit -p server/page
+	@touch $@
+
+# The browser's driver, for tests/page.
+build/page-tests/installed: tests/page/package.json tests/page/package-lock.json
+	$(call npm-install,tests/page)
+
 # ---- tests: built first, then run by one runner that totals everything (tests/run)
 ASAN_BINARIES := $(TESTS:%=build/asan/tests/%)
 TSAN_BINARIES := $(TSAN_TESTS:%=build/tsan/tests/%)
 
 test: deps-test
-	@$(MAKE) --no-print-directory -j$(JOBS) all $(ASAN_BINARIES) $(TSAN_BINARIES) fuzz-build
+	@$(MAKE) --no-print-directory -j$(JOBS) all $(ASAN_BINARIES) $(TSAN_BINARIES) fuzz-build \
+		build/page-tests/installed
 	@tests/run --jobs $(JOBS) --fuzz-seconds $(FUZZ_SMOKE_SECONDS) $(ASAN_BINARIES) $(TSAN_BINARIES) \
-		$(FUZZ_BINARIES) --black-box integration cli crash sim conformance e2e clients
+		$(FUZZ_BINARIES) --black-box integration cli crash sim conformance page e2e clients
 
 unit: $(ASAN_BINARIES) $(TSAN_BINARIES)
 	@tests/run --jobs $(JOBS) $(ASAN_BINARIES) $(TSAN_BINARIES)
@@ -165,7 +196,7 @@ LINT_FLAGS := $(filter-out -W%,$(CFLAGS_ALL)) $(VERSION_FLAGS)
 LINT_ALL := $(wildcard $(ROOMS:%=%/*.[ch]) tests/*/*.[ch] tests/unit/*/*.[ch])
 
 lint:
-	@$(MAKE) --no-print-directory -j$(JOBS) lint-format lint-tidy lint-cppcheck
+	@$(MAKE) --no-print-directory -j$(JOBS) lint-format lint-tidy lint-cppcheck build/page/checked
 	@tests/check/pow10.py --check
 	@echo "lint: clean"
 

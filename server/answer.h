@@ -16,6 +16,8 @@
 struct answer {
     int status;               /* 0 = not filled yet */
     const char *content_type; /* static; NULL = ANSWER_JSON */
+    const char *headers;      /* static; further header lines, each with its CRLF; NULL = none */
+    const char *etag;         /* static, quotes included; NULL = no such header */
     unsigned allow;           /* verbs to name in Allow, 0 = no such header */
     int retry_after_s;        /* 0 = no such header */
     bool written_counts;      /* the X-Prometheus-Remote-Write-...-Written headers, with: */

@@ -166,7 +166,7 @@ static void send_answer(struct conn *c)
     char head[WIRE_HEAD_MAX];
     struct wire_options o = {.date = date_text(c->set), .close = ends_after(c)};
     size_t head_n = wire_head(x, &o, head);
-    bool bodyless = x->in.verb == VERB_HEAD || x->out.status == 204;
+    bool bodyless = x->in.verb == VERB_HEAD || x->out.status == 204 || x->out.status == 304;
     size_t body_n = bodyless ? 0 : x->out.body.n;
     self_observe(c->set->server->self, x);
 

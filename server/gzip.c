@@ -88,6 +88,20 @@ bool gzip_whole(const struct buf *in, struct buf *out)
     return rc == Z_STREAM_END && out->n < in->n;
 }
 
+bool gzip_expand(str in, size_t n, struct buf *out)
+{
+    z_stream z = {.zalloc = gzip_alloc, .zfree = gzip_free};
+    if (inflateInit2(&z, 15 + 16) != Z_OK) return false;
+    z.next_in = (Bytef *)(uintptr_t)in.p; /* zlib's interface lacks the const */
+    z.avail_in = (unsigned)in.n;
+    z.next_out = buf_reserve(out, n);
+    z.avail_out = (unsigned)n;
+    int rc = inflate(&z, Z_FINISH);
+    out->n = z.total_out;
+    inflateEnd(&z);
+    return rc == Z_STREAM_END && out->n == n;
+}
+
 struct gzip *gzip_create(gzip_emit_fn emit, void *arg)
 {
     struct gzip *g = mem_zalloc(sizeof *g);

@@ -75,6 +75,10 @@ void h_top_metric_names_reset(struct server *s, struct exchange *x);
 void h_active_queries(struct server *s, struct exchange *x);
 void h_active_cancel(struct server *s, struct exchange *x);
 
+/* h_page.c: on the loop */
+void h_page_index(struct server *s, struct exchange *x);
+void h_page_asset(struct server *s, struct exchange *x);
+
 /* h_admin.c: on a slow worker */
 void h_admin_delete_series(struct server *s, struct exchange *x);
 void h_admin_clean_tombstones(struct server *s, struct exchange *x);

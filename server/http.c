@@ -27,6 +27,7 @@ static const struct {
     {"content-encoding", HEADER_CONTENT_ENCODING},
     {"content-type", HEADER_CONTENT_TYPE},
     {"expect", HEADER_EXPECT},
+    {"if-none-match", HEADER_IF_NONE_MATCH},
     {"origin", HEADER_ORIGIN},
     {"access-control-request-headers", HEADER_ACCESS_CONTROL_REQUEST_HEADERS},
 };

@@ -70,6 +70,10 @@ static const struct route routes[] = {
     {"/health", VERB_GET, ROUTE_INLINE, ROUTE_ALWAYS, h_status_health},
     {"/metrics", VERB_GET, ROUTE_INLINE, ROUTE_ALWAYS, h_status_metrics},
 
+    {"/", VERB_GET, ROUTE_INLINE, ROUTE_ALWAYS, h_page_index},
+    {"/graph", VERB_GET, ROUTE_INLINE, ROUTE_ALWAYS, h_page_index},
+    {"/assets/<>", VERB_GET, ROUTE_INLINE, ROUTE_ALWAYS, h_page_asset},
+
     {"/api/v1/admin/tsdb/delete_series", POST_PUT, ROUTE_SLOW, ROUTE_ADMIN, h_admin_delete_series},
     {"/api/v1/admin/tsdb/clean_tombstones", POST_PUT, ROUTE_SLOW, ROUTE_ADMIN, h_admin_clean_tombstones},
     {"/api/v1/admin/tsdb/snapshot", POST_PUT, ROUTE_SLOW, 0, h_admin_snapshot},

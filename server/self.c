@@ -16,7 +16,7 @@
 
 struct figure;
 
-static const int codes[] = {200, 204, 400, 404, 405, 408, 413, 415, 417, 422, 429, 431, 499, 500, 501, 503, 505};
+static const int codes[] = {200, 204, 304, 400, 404, 405, 408, 413, 415, 417, 422, 429, 431, 499, 500, 501, 503, 505};
 #define OTHER_CODE ARRAY_LEN(codes)
 
 struct route_counters {

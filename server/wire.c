@@ -2,8 +2,8 @@
  * wire.c: status line and headers.
  *
  * The head is small and bounded: the only texts of the client's in it are its Origin, echoed when the
- * operator's pattern allows it, and the header names of a preflight; both are limited. An answer without body (204) has
- * no length.
+ * operator's pattern allows it, and the header names of a preflight; both are limited. An answer without body (204,
+ * 304) has no length.
  */
 #include "server/wire.h"
 
@@ -82,7 +82,7 @@ static void put_cors(struct head *h, const struct exchange *x)
 static void put_body_headers(struct head *h, const struct exchange *x, bool chunked)
 {
     const struct answer *a = &x->out;
-    if (a->status == 204) return;
+    if (a->status == 204 || a->status == 304) return;
     put(h, "Content-Type: %s\r\n", a->content_type != NULL ? a->content_type : ANSWER_JSON);
     if (chunked)
         put(h, "Transfer-Encoding: chunked\r\n");
@@ -107,6 +107,8 @@ size_t wire_head(const struct exchange *x, const struct wire_options *o, char *o
     const struct answer *a = &x->out;
     put(&h, "HTTP/1.1 %d %s\r\nDate: %s\r\n", a->status, http_status_text(a->status), o->date);
     put_body_headers(&h, x, o->chunked);
+    if (a->headers != NULL) put(&h, "%s", a->headers);
+    if (a->etag != NULL) put(&h, "ETag: %s\r\n", a->etag);
     if (a->allow != 0) put_verbs(&h, "Allow", a->allow);
     if (a->retry_after_s > 0) put(&h, "Retry-After: %d\r\n", a->retry_after_s);
     if (a->written_counts) put_written_counts(&h, a);

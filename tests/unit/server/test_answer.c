@@ -111,6 +111,28 @@ static void test_gzip_not_asked(void **state)
     answer_deinit(&a);
 }
 
+static void test_gzip_expand(void **state)
+{
+    (void)state;
+    struct answer a = {0};
+    struct buf packed = {0}, plain = {0};
+    fill(&a, 50000);
+    assert_true(gzip_whole(&a.body, &packed));
+    assert_true(gzip_expand(buf_as_str(&packed), 50000, &plain));
+    assert_int_equal(plain.n, 50000);
+    assert_memory_equal(plain.data, a.body.data, 50000);
+    buf_clear(&plain);
+    assert_false(gzip_expand(buf_as_str(&packed), 49999, &plain));
+    buf_clear(&plain);
+    assert_false(gzip_expand(buf_as_str(&packed), 50001, &plain));
+    buf_clear(&plain);
+    packed.data[packed.n - 5] ^= 1; /* the checksum */
+    assert_false(gzip_expand(buf_as_str(&packed), 50000, &plain));
+    buf_deinit(&plain);
+    buf_deinit(&packed);
+    answer_deinit(&a);
+}
+
 /* ---- piece by piece */
 
 struct sink {
@@ -196,13 +218,10 @@ static void test_large_buffers_are_given_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_envelope),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_gzip_not_asked),
-        cmocka_unit_test(test_gzip_pieces),
-        cmocka_unit_test(test_gzip_stopped),
-        cmocka_unit_test(test_large_buffers_are_given_back),
+        cmocka_unit_test(test_envelope),     cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_gzip),         cmocka_unit_test(test_gzip_not_asked),
+        cmocka_unit_test(test_gzip_expand),  cmocka_unit_test(test_gzip_pieces),
+        cmocka_unit_test(test_gzip_stopped), cmocka_unit_test(test_large_buffers_are_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

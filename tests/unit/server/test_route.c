@@ -61,6 +61,10 @@ static void test_found(void **state)
         {VERB_GET, "/api/v1/label/a%2Fb/values", h_meta_label_values, "a/b"},
         {VERB_POST, "/api/v1/import/prometheus", h_import_text, ""},
         {VERB_GET, "/-/ready", h_status_ready, ""},
+        {VERB_GET, "/", h_page_index, ""},
+        {VERB_HEAD, "//?g0.expr=up", h_page_index, ""},
+        {VERB_GET, "/graph?g0.expr=up", h_page_index, ""},
+        {VERB_GET, "/assets/app-x.js", h_page_asset, "app-x.js"},
         {VERB_PUT, "/api/v1/admin/tsdb/snapshot", h_admin_snapshot, ""},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -74,7 +78,9 @@ static void test_found(void **state)
 static void test_not_found(void **state)
 {
     struct world *w = *state;
-    static const char *const targets[] = {"/",
+    static const char *const targets[] = {"/index.html",
+                                          "/assets",
+                                          "/assets/a/b",
                                           "/api/v1/",
                                           "/api/v1/queryx",
                                           "/api/v1/label//values",
@@ -206,6 +212,11 @@ static void test_heads(void **state)
     w->x->out.status = 204;
     assert_null(strstr(head(w, false, false, text), "Content-"));
     assert_null(strstr(text, "-Written"));
+    w->x->out.status = 304;
+    w->x->out.etag = "W/\"x\"";
+    w->x->out.headers = "A: b\r\n";
+    assert_null(strstr(head(w, false, false, text), "Content-"));
+    assert_non_null(strstr(text, "\r\nA: b\r\nETag: W/\"x\"\r\n"));
     w->x->out.written_counts = true;
     w->x->out.samples_written = 3;
     w->x->out.exemplars_written = UINT64_MAX;
