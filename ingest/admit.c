@@ -34,6 +34,8 @@ void protocol_init(struct protocol *p, struct metrics *m, const char *name)
     p->raw_bytes =
         metrics_counter(m, "varve_ingest_raw_bytes_total", labels, "Bytes of write requests after decompression.");
     p->samples = metrics_counter(m, "varve_ingest_samples_total", labels, "Samples taken.");
+    p->seconds = metrics_histogram(m, "varve_ingest_seconds", labels,
+                                   "Time to decode and append a write request, without the wait for the log.");
     p->exemplars = metrics_counter(m, "varve_ingest_exemplars_total", labels, "Exemplars taken.");
     for (int i = 0; i < REJECT_N; i++) {
         snprintf(labels, sizeof labels, "protocol=\"%s\",reason=\"%s\"", name, reasons[i]);

@@ -22,6 +22,7 @@ struct protocol {
     const char *name;
     struct counter *requests, *bytes, *raw_bytes, *samples, *failed;
     struct counter *rejected[REJECT_N];
+    struct histogram *seconds; /* to decode and append a request; without the wait for the log */
     struct counter *exemplars; /* stored, or there before */
 };
 void protocol_init(struct protocol *p, struct metrics *m, const char *name);

@@ -311,6 +311,8 @@ void ingest_handle(struct ingest *in, struct ingest_scratch *s, const struct ing
     struct protocol *p = &in->protocols[rq->format];
     struct admit a = {
         .db = in->db, .protocol = p, .rows = &s->rows, .arena = &s->arena, .key = storage_hash_key(in->db)};
+    const struct env_ops *env = env_posix()->ops;
+    uint64_t begun = env->mono_ns(env_posix());
     *reply = (struct ingest_reply){.status = 204};
     err e = decode(&a, s, rq, reply);
     if (e) a.failure = e;
@@ -325,6 +327,7 @@ void ingest_handle(struct ingest *in, struct ingest_scratch *s, const struct ing
     reply->retry_after = reply->status == 503;
     if (reply->status != 204) print_error(&a, reply->status, &reply->body);
     count(p, &a, rq, reply->status);
+    histogram_observe(p->seconds, (double)(env->mono_ns(env_posix()) - begun) / 1e9);
     err_free(a.failure);
     scratch_reset(s);
 }

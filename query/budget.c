@@ -48,10 +48,28 @@ err budget_tick(struct budget *b, uint64_t samples)
     return budget_check(b);
 }
 
+/* Queries that hold less than a step never touch what all of them share. */
+#define TOTAL_STEP ((size_t)1 << 20)
+
+static void tell_total(struct budget *b, size_t bytes)
+{
+    size_t told = atomic_load_explicit(&b->told, memory_order_relaxed);
+    if (bytes < told + TOTAL_STEP) return;
+    if (atomic_compare_exchange_strong_explicit(&b->told, &told, bytes, memory_order_relaxed, memory_order_relaxed))
+        atomic_fetch_add_explicit(b->total, bytes - told, memory_order_relaxed);
+}
+
+void budget_end(struct budget *b)
+{
+    if (b->total) atomic_fetch_sub_explicit(b->total, atomic_load(&b->told), memory_order_relaxed);
+    b->total = NULL;
+}
+
 err budget_hold(struct budget *b, uint64_t samples, size_t bytes)
 {
     uint64_t held = atomic_fetch_add_explicit(&b->held, samples, memory_order_relaxed) + samples;
     size_t total = atomic_fetch_add_explicit(&b->bytes, bytes, memory_order_relaxed) + bytes;
+    if (b->total) tell_total(b, total);
     if (held > atomic_load_explicit(&b->peak, memory_order_relaxed))
         atomic_store_explicit(&b->peak, held, memory_order_relaxed);
     TRY(check_samples(b, held));

@@ -24,6 +24,8 @@ struct budget {
     atomic_uint_fast64_t peak;    /* the most that were held */
     atomic_size_t bytes;          /* bytes held now */
     atomic_uint ticks;
+    atomic_size_t *total; /* bytes of all queries, told in steps of a MiB; NULL: nobody is told */
+    atomic_size_t told;   /* this one's part of it */
 };
 
 /* timeout_ms 0: no deadline. canceled may be NULL. */
@@ -35,6 +37,8 @@ err budget_tick(struct budget *b, uint64_t samples) __attribute__((warn_unused_r
 err budget_check(struct budget *b) __attribute__((warn_unused_result));
 /* Memory that stays until the query ends or is given back. */
 err budget_hold(struct budget *b, uint64_t samples, size_t bytes) __attribute__((warn_unused_result));
+/* At the end: takes this query out of the total. */
+void budget_end(struct budget *b);
 void budget_release(struct budget *b, uint64_t samples, size_t bytes);
 
 #endif

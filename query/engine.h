@@ -13,6 +13,7 @@ struct query_engine {
     struct worker *helpers; /* of queries over many series; NULL: none */
     struct counter *queries, *samples, *reads;
     struct histogram *seconds;
+    atomic_size_t bytes; /* that running queries hold, in steps of a MiB each */
     struct usage *usage; /* of metric names */
 };
 

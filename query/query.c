@@ -57,6 +57,11 @@ struct query_engine *query_create(const struct query_options *o)
     return q;
 }
 
+size_t query_bytes(const struct query_engine *q)
+{
+    return atomic_load_explicit(&q->bytes, memory_order_relaxed);
+}
+
 void query_destroy(struct query_engine *q)
 {
     if (q == NULL) return;
@@ -231,12 +236,15 @@ err query_run(struct query_engine *q, const struct query_request *rq, struct buf
     struct run r = {.q = q, .rq = rq, .out = out, .notes = notes_create(rq->text), .began_ns = now_ns()};
     int64_t timeout = rq->timeout_ms > 0 && rq->timeout_ms < q->o.timeout_ms ? rq->timeout_ms : q->o.timeout_ms;
     budget_init(&r.budget, timeout, q->o.max_samples, q->o.max_memory, rq->canceled);
+    r.budget.total = &q->bytes;
     err e = run(&r);
     notes_take(r.notes, notes);
+    notes->samples = atomic_load(&r.budget.read);
     if (r.exec_open) exec_deinit(&r.exec);
     expr_deinit(r.expr);
     arena_deinit(&r.arena);
     notes_destroy(r.notes);
+    budget_end(&r.budget);
     counter_inc(q->queries);
     counter_add(q->samples, atomic_load(&r.budget.read));
     histogram_observe(q->seconds, (double)(now_ns() - r.began_ns) / 1e9);

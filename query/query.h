@@ -29,6 +29,8 @@ struct query_options {
 
 struct query_engine *query_create(const struct query_options *o);
 void query_destroy(struct query_engine *q);
+/* Memory that running queries hold for rows and columns, to the MiB. */
+size_t query_bytes(const struct query_engine *q);
 
 /* What one call was asked; all times ms since the epoch. */
 struct query_request {
@@ -49,6 +51,7 @@ struct query_request {
 struct query_notes {
     char **warnings, **infos;
     uint32_t n_warnings, n_infos;
+    uint64_t samples; /* read by the query, also when it failed */
 };
 void query_notes_deinit(struct query_notes *n);
 

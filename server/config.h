@@ -29,11 +29,13 @@ struct config {
     uint64_t min_free_disk;
     uint64_t head_max_bytes, wal_max_bytes, cache_bytes; /* 0 = derived */
     int64_t dedup_ms;
-    uint64_t max_exemplars; /* 0 = none are kept */
+    int64_t snapshot_max_ms; /* 0 = never */
+    uint64_t max_exemplars;  /* 0 = none are kept */
     /* memory */
     uint64_t memory_limit; /* 0 = derived */
     /* query */
     int64_t query_timeout_ms, lookback_ms;
+    int64_t query_slow_ms; /* 0 = none is logged */
     uint64_t query_max_samples, query_max_memory, query_concurrency, query_max_points, query_threads;
     bool query_experimental;
     /* log */

@@ -120,6 +120,19 @@ void h_admin_snapshot_delete(struct server *s, struct exchange *x)
     json_object_end(&j);
 }
 
+void h_admin_snapshot_delete_all(struct server *s, struct exchange *x)
+{
+    struct json j;
+    size_t removed;
+    err e = storage_snapshots_remove(s->db, INT64_MAX, &removed);
+    if (e != NULL) {
+        answer_err(&x->out, e);
+        return;
+    }
+    ok_begin(x, &j);
+    json_object_end(&j);
+}
+
 /* ---- flush and merge ----------------------------------------------------------------------------------------- */
 
 void h_admin_force_flush(struct server *s, struct exchange *x)

@@ -101,6 +101,35 @@ static bool counts(const struct exchange *x, enum err_code code)
     return code != ERR_INVALID && !(x->hurried && code == ERR_TIMEOUT);
 }
 
+#define SLOW_TEXT_MAX 1000 /* bytes of a slow query in the log */
+
+/* Double quotes become single ones, which mean the same in a query: a log field stands in double quotes. */
+static void log_slow(struct server *s, const struct exchange *x, const struct query_request *rq, uint64_t samples,
+                     uint64_t ns)
+{
+    char remote[PEER_TEXT_MAX], text[SLOW_TEXT_MAX];
+    size_t n = rq->text.n < sizeof text ? rq->text.n : sizeof text;
+    for (size_t i = 0; i < n; i++)
+        text[i] = rq->text.p[i] == '"' ? '\'' : rq->text.p[i];
+    peer_print(&x->peer, remote);
+    counter_inc(s->slow_queries);
+    log_warn(s->log, "slow query", "seconds=%.3f samples=%llu start=%.3f end=%.3f step=%.3f remote=%s query=\"%.*s%s\"",
+             (double)ns / 1e9, (unsigned long long)samples, (double)rq->start_ms / 1e3, (double)rq->end_ms / 1e3,
+             (double)rq->step_ms / 1e3, remote, (int)n, text, n < rq->text.n ? "..." : "");
+}
+
+/* Takes down what a query cost: for the choice of where it runs, the list of the top ones, the log of slow ones. */
+static void account(struct server *s, struct exchange *x, const struct query_request *rq, enum err_code code,
+                    uint64_t samples, uint64_t begun_ns)
+{
+    uint64_t now_ns = s->env->ops->mono_ns(s->env), ns = now_ns - begun_ns;
+    int64_t slow_ms = s->config->query_slow_ms;
+    quick_note(s->quick, x->shape, ns);
+    if (!counts(x, code)) return;
+    top_note(s->top, rq->text, rq->end_ms - rq->start_ms, ns, now_ns);
+    if (slow_ms > 0 && ns / 1000000 >= (uint64_t)slow_ms) log_slow(s, x, rq, samples, ns);
+}
+
 static void run(struct server *s, struct exchange *x, const struct query_request *rq)
 {
     struct query_notes notes = {0};
@@ -109,9 +138,7 @@ static void run(struct server *s, struct exchange *x, const struct query_request
     answer_data_begin(&x->out);
     err e =
         x->hurried ? query_run(s->engine, rq, &x->out.body, &notes) : run_listed(s, x, rq, begun_ns, &notes, &ended);
-    uint64_t now_ns = s->env->ops->mono_ns(s->env);
-    quick_note(s->quick, x->shape, now_ns - begun_ns);
-    if (counts(x, err_code(e))) top_note(s->top, rq->text, rq->end_ms - rq->start_ms, now_ns - begun_ns, now_ns);
+    account(s, x, rq, err_code(e), notes.samples, begun_ns);
     if (ended) {
         err_free(e);
         answer_error(&x->out, 422, "canceled", "the query was ended through /api/v1/status/active_queries/cancel");
@@ -152,6 +179,7 @@ void h_query_exemplars(struct server *s, struct exchange *x)
     int64_t start_ms, end_ms;
     answer_data_begin(&x->out);
     err e = args_range(x, &start_ms, &end_ms);
+    if (e == NULL) e = args_no_extra(x);
     if (e == NULL) e = needed(x, "query");
     if (e == NULL) e = query_exemplars(s->engine, args_text(x, "query"), start_ms, end_ms, &x->out.body);
     if (e != NULL)

@@ -86,6 +86,7 @@ void h_admin_snapshot(struct server *s, struct exchange *x);
 void h_admin_snapshot_create(struct server *s, struct exchange *x);
 void h_admin_snapshot_list(struct server *s, struct exchange *x);
 void h_admin_snapshot_delete(struct server *s, struct exchange *x);
+void h_admin_snapshot_delete_all(struct server *s, struct exchange *x);
 void h_admin_force_flush(struct server *s, struct exchange *x);
 void h_admin_force_merge(struct server *s, struct exchange *x);
 

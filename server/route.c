@@ -80,6 +80,7 @@ static const struct route routes[] = {
     {"/snapshot/create", GET_POST, ROUTE_SLOW, 0, h_admin_snapshot_create},
     {"/snapshot/list", GET_POST, ROUTE_SLOW, 0, h_admin_snapshot_list},
     {"/snapshot/delete", GET_POST, ROUTE_SLOW, 0, h_admin_snapshot_delete},
+    {"/snapshot/delete_all", GET_POST, ROUTE_SLOW, 0, h_admin_snapshot_delete_all},
     {"/internal/force_flush", GET_POST, ROUTE_SLOW, 0, h_admin_force_flush},
     {"/internal/force_merge", GET_POST, ROUTE_SLOW, 0, h_admin_force_merge},
 };

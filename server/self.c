@@ -10,9 +10,11 @@
 
 #include <stdio.h>
 
+#include "server/active.h"
 #include "server/machine.h"
 #include "server/route.h"
 #include "storage/base/alloc.h"
+#include "storage/base/assert.h"
 
 struct figure;
 
@@ -28,7 +30,8 @@ struct route_counters {
 struct snapshot {
     struct machine_usage usage;
     struct storage_stats stats;
-    uint64_t heap, connections, bodies, corruptions, waiting;
+    struct mem_pages pages;
+    uint64_t heap, connections, bodies, corruptions, waiting, running, queries_bytes;
     double lowest_s;
     bool ready;
 };
@@ -39,7 +42,7 @@ struct reading {
     const struct figure *figure;
 };
 
-#define READINGS_MAX 64
+#define READINGS_MAX 96
 
 struct self {
     struct server *server;
@@ -120,8 +123,15 @@ static const struct figure process_figures[] = {
     {"gauge", "process_max_fds", "Largest number of open file descriptors allowed.", FIGURE_U64, AT(usage.max_files)},
     {"gauge", "process_threads", "Threads.", FIGURE_U64, AT(usage.threads)},
     {"gauge", "varve_heap_bytes", "Heap memory given out by the allocator.", FIGURE_U64, AT(heap)},
+    {"gauge", "varve_allocator_active_bytes", "Pages that the allocator has given out parts of.", FIGURE_U64,
+     AT(pages.active)},
+    {"gauge", "varve_allocator_resident_bytes", "Pages of the allocator in memory.", FIGURE_U64, AT(pages.resident)},
+    {"gauge", "varve_allocator_retained_bytes", "Address space that the allocator keeps without pages.", FIGURE_U64,
+     AT(pages.retained)},
     {"gauge", "varve_http_connections", "Open HTTP connections.", FIGURE_U64, AT(connections)},
     {"gauge", "varve_http_body_bytes", "Memory held by request bodies.", FIGURE_U64, AT(bodies)},
+    {"gauge", "varve_query_running", "Queries that workers run now; short ones on the loops are not among them.",
+     FIGURE_U64, AT(running)},
     {"gauge", "varve_query_waiting", "Queries waiting for a free worker.", FIGURE_U64, AT(waiting)},
     {"gauge", "varve_ready", "1 when the storage is open and requests are served.", FIGURE_BOOL, AT(ready)},
     {"counter", "varve_corruption_errors_total", "Damaged bytes met when reading.", FIGURE_U64, AT(corruptions)},
@@ -144,11 +154,35 @@ static const struct figure storage_figures[] = {
     {"gauge", "varve_storage_exemplar_series", "Series that have exemplars.", FIGURE_U64, AT(stats.exemplars.series)},
     {"gauge", "varve_storage_exemplar_bytes", "Memory of the exemplars and their series.", FIGURE_U64,
      AT(stats.exemplars.bytes)},
+    {"gauge", "varve_storage_partitions", "Months that have parts.", FIGURE_U64, AT(stats.partitions)},
+    {"gauge", "varve_storage_merges_running", "Merges under way.", FIGURE_U64, AT(stats.merges_running)},
+    {"gauge", "varve_storage_snapshots", "Snapshots kept.", FIGURE_U64, AT(stats.snapshots)},
+    {"gauge", "varve_storage_write_amplification_ratio",
+     "Bytes of parts written by flushes and merges for each byte written to the log, since the start.", FIGURE_F64,
+     AT(stats.write_amplification)},
     {"gauge", "varve_storage_read_only", "1 when low disk space makes the database refuse writes.", FIGURE_BOOL,
      AT(stats.read_only)},
     {"gauge", "prometheus_tsdb_lowest_timestamp_seconds", "Time of the oldest sample, as Thanos asks for it.",
      FIGURE_F64, AT(lowest_s)},
 };
+
+#define MEMORY(field)                                                                                                  \
+    {                                                                                                                  \
+        "gauge", "varve_memory_bytes",                                                                                 \
+            "Memory by purpose; what the heap has beyond is buffers and records of connections and requests.",         \
+            FIGURE_U64, AT(field)                                                                                      \
+    }
+
+static const struct {
+    const char *labels;
+    struct figure figure;
+} purposes[] = {{"purpose=\"head\"", MEMORY(stats.head_bytes)},
+                {"purpose=\"cache\"", MEMORY(stats.cache_bytes)},
+                {"purpose=\"registry\"", MEMORY(stats.registry_bytes)},
+                {"purpose=\"part_indexes\"", MEMORY(stats.part_index_bytes)},
+                {"purpose=\"exemplars\"", MEMORY(stats.exemplars.bytes)},
+                {"purpose=\"queries\"", MEMORY(queries_bytes)},
+                {"purpose=\"request_bodies\"", MEMORY(bodies)}};
 
 static double figure_read(void *arg)
 {
@@ -172,12 +206,15 @@ static void snapshot_take(struct snapshot *now, struct server *s)
 {
     machine_usage(&now->usage);
     now->heap = mem_in_use();
+    now->pages = mem_pages();
     now->connections = atomic_load(&s->connections);
     now->bodies = atomic_load(&s->body_bytes);
     now->corruptions = err_corrupt_count();
     now->ready = server_is_ready(s);
     if (!now->ready) return;
     now->waiting = worker_queued(s->queries);
+    now->running = active_count(s->active);
+    now->queries_bytes = query_bytes(s->engine);
     storage_stats(s->db, &now->stats);
     now->lowest_s = lowest_time(&now->stats);
 }
@@ -188,13 +225,18 @@ static double build_info(void *arg)
     return 1;
 }
 
+static void register_figure(struct self *self, const struct figure *f, const char *labels)
+{
+    check(self->n_readings < READINGS_MAX);
+    struct reading *r = &self->readings[self->n_readings++];
+    *r = (struct reading){self, f};
+    metrics_callback(self->server->metrics, f->kind, f->name, labels, f->help, figure_read, r);
+}
+
 static void register_figures(struct self *self, const struct figure *f, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct reading *r = &self->readings[self->n_readings++];
-        *r = (struct reading){self, &f[i]};
-        metrics_callback(self->server->metrics, f[i].kind, f[i].name, NULL, f[i].help, figure_read, r);
-    }
+    for (size_t i = 0; i < n; i++)
+        register_figure(self, &f[i], NULL);
 }
 
 struct self *self_create(struct server *s)
@@ -221,6 +263,8 @@ void self_destroy(struct self *self)
 void self_register_storage(struct self *self)
 {
     register_figures(self, storage_figures, ARRAY_LEN(storage_figures));
+    for (size_t i = 0; i < ARRAY_LEN(purposes); i++)
+        register_figure(self, &purposes[i].figure, purposes[i].labels);
 }
 
 void self_print(struct self *self, struct buf *out)

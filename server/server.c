@@ -153,6 +153,7 @@ static err open_storage(struct life *l)
         .wal_max_bytes = c->wal_max_bytes,
         .cache_bytes = c->cache_bytes,
         .dedup_ms = c->dedup_ms,
+        .snapshot_max_ms = c->snapshot_max_ms,
         .max_exemplars = c->max_exemplars < EXEMPLARS_MAX ? (uint32_t)c->max_exemplars : EXEMPLARS_MAX,
         .log = s->log,
         .metrics = s->metrics,
@@ -181,6 +182,8 @@ static void make_rooms(struct server *s)
     };
     s->engine = query_create(&qo);
     s->quick = quick_create();
+    s->slow_queries = metrics_counter(s->metrics, "varve_slow_queries_total", NULL,
+                                      "Queries that took longer than --query.log-slower-than.");
     s->top = top_create();
     s->active = active_create();
     s->queries = worker_create("query", (unsigned)c->query_concurrency, SERVER_QUEUE_MAX);

@@ -42,12 +42,13 @@ struct server {
     struct ingest *ingest;       /* ... */
     struct query_engine *engine; /* ... */
     struct quick *quick;         /* which queries are short */
-    struct top *top;             /* what they cost, by text */
-    struct active *active;       /* those that run now */
-    struct worker *queries;      /* ... bounded in time by the query timeout */
-    struct worker *slow;         /* merges, snapshots, very long bodies: may take minutes */
-    struct worker *exports;      /* as slow as their clients read */
-    struct worker *reads;        /* remote read: likewise, but another server's queries wait for them */
+    struct counter *slow_queries;
+    struct top *top;        /* what they cost, by text */
+    struct active *active;  /* those that run now */
+    struct worker *queries; /* ... bounded in time by the query timeout */
+    struct worker *slow;    /* merges, snapshots, very long bodies: may take minutes */
+    struct worker *exports; /* as slow as their clients read */
+    struct worker *reads;   /* remote read: likewise, but another server's queries wait for them */
     struct env *env;
     atomic_uint_fast64_t connections; /* open now, all loops */
     atomic_uint_fast64_t body_bytes;  /* held by request bodies, all loops */

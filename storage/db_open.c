@@ -168,12 +168,23 @@ static err flush_if_full(struct db *db)
     return e;
 }
 
+static err expire_snapshots(struct db *db)
+{
+    size_t removed;
+    if (db->o.snapshot_max_ms <= 0) return NULL;
+    err e = storage_snapshots_remove(db, db_now(db) - db->o.snapshot_max_ms, &removed);
+    if (removed > 0) log_info(db->log, "old snapshots removed", "snapshots=%zu", removed);
+    return e;
+}
+
 static err retain_if_due(struct db *db)
 {
     int64_t now = db_now(db);
     if (now - db->retention_checked_ms < RETENTION_CHECK_MS && now >= db->retention_checked_ms) return NULL;
     db->retention_checked_ms = now;
-    return db_retain(db);
+    err e = expire_snapshots(db);
+    KEEP_FIRST(db_retain(db));
+    return e;
 }
 
 /* Memory that nobody needed for a while goes back to the system. */
@@ -381,6 +392,7 @@ static void add_part_stats(const struct part *p, struct storage_stats *out)
     out->parts++;
     out->part_samples += m->samples;
     out->part_bytes += m->bytes;
+    out->part_index_bytes += part_resident_bytes(p);
     out->damaged_parts += part_damaged(p);
     if (m->t_min < out->part_t_min) out->part_t_min = m->t_min;
     if (m->t_max > out->part_t_max) out->part_t_max = m->t_max;
@@ -398,13 +410,30 @@ static void add_head_stats(const struct head *h, struct storage_stats *out)
     if (t_max > out->head_t_max) out->head_t_max = t_max;
 }
 
+/* Since the start; 0 before anything was written. */
+static double write_amplification(struct db *db)
+{
+    uint64_t logged = wal_written(db->wal);
+    uint64_t parts = counter_value(db->metrics.flushed_bytes) + counter_value(db->metrics.merged_bytes);
+    return logged == 0 ? 0 : (double)parts / (double)logged;
+}
+
+static void count_snapshot(void *arg, str name)
+{
+    (void)name;
+    ++*(uint64_t *)arg;
+}
+
 void storage_stats(struct db *db, struct storage_stats *out)
 {
     *out = (struct storage_stats){
         .head_t_min = INT64_MAX, .head_t_max = INT64_MIN, .part_t_min = INT64_MAX, .part_t_max = INT64_MIN};
     struct view *v = db_view(db);
-    for (size_t i = 0; i < v->n_parts; i++)
+    for (size_t i = 0; i < v->n_parts; i++) { /* by partition */
+        int32_t partition = part_meta(v->parts[i].part)->partition;
+        out->partitions += i == 0 || partition != part_meta(v->parts[i - 1].part)->partition;
         add_part_stats(v->parts[i].part, out);
+    }
     for (size_t i = 0; i < v->n_heads; i++)
         add_head_stats(v->heads[i], out);
     out->wal_segments = v->n_heads;
@@ -412,8 +441,12 @@ void storage_stats(struct db *db, struct storage_stats *out)
     pthread_mutex_lock(&db->append_lock);
     out->registry_series = registry_count(db->registry);
     out->symbols = registry_symbols(db->registry);
+    out->registry_bytes = registry_bytes(db->registry);
     out->wal_bytes = wal_bytes(db->wal);
     pthread_mutex_unlock(&db->append_lock);
+    out->merges_running = atomic_load_explicit(&db->merging, memory_order_relaxed);
+    out->write_amplification = write_amplification(db);
+    err_free(storage_snapshot_list(db, count_snapshot, &out->snapshots));
     out->cache_bytes = fcache_bytes(db->cache);
     if (db->exemplars != NULL) exemplars_stats(db->exemplars, &out->exemplars);
     out->read_only = atomic_load(&db->read_only);

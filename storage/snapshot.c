@@ -9,6 +9,7 @@
 #include "storage/base/alloc.h"
 #include "storage/base/assert.h"
 #include "storage/db_internal.h"
+#include "storage/partition.h"
 
 static bool name_is_safe(str name)
 {
@@ -130,13 +131,47 @@ static err take(struct db *db, const char *dir)
     return e;
 }
 
+/* 20261130163128-18ECDFAC203DB843: when it was taken, in UTC, and a number that no other has. */
+#define NAME_DIGITS 14
+
+static void make_name(int64_t ms, uint64_t random, char *out, size_t n)
+{
+    char month[32]; /* "2026-11" */
+    int32_t partition = partition_of(ms);
+    partition_name(partition, month);
+    int64_t s = (ms - partition_start(partition)) / 1000;
+    snprintf(out, n, "%.4s%.2s%02d%02d%02d%02d-%016llX", month, month + 5, (int)(s / 86400) + 1, (int)(s / 3600 % 24),
+             (int)(s / 60 % 60), (int)(s % 60), (unsigned long long)random);
+}
+
+static int number_at(str name, size_t at, size_t digits)
+{
+    int n = 0;
+    for (size_t i = at; i < at + digits; i++)
+        n = n * 10 + (name.p[i] - '0');
+    return n;
+}
+
+/* When it was taken, by its name; false for a name that someone chose. */
+static bool time_of_name(str name, int64_t *ms)
+{
+    if (name.n <= NAME_DIGITS || name.p[NAME_DIGITS] != '-') return false;
+    for (size_t i = 0; i < NAME_DIGITS; i++)
+        if (name.p[i] < '0' || name.p[i] > '9') return false;
+    int32_t partition = (number_at(name, 0, 4) - 1970) * 12 + number_at(name, 4, 2) - 1;
+    int64_t s = (number_at(name, 6, 2) - 1) * 86400LL + number_at(name, 8, 2) * 3600LL + number_at(name, 10, 2) * 60LL +
+                number_at(name, 12, 2);
+    *ms = partition_start(partition) + s * 1000;
+    return true;
+}
+
 err storage_snapshot(struct db *db, const char *name, char **out)
 {
     char made[64], dir[4096];
     if (name == NULL) {
         uint64_t random;
         db->env->ops->random(db->env, &random, sizeof random);
-        snprintf(made, sizeof made, "%lld-%08llx", (long long)db_now(db), (unsigned long long)(random & 0xffffffffu));
+        make_name(db_now(db), random, made, sizeof made);
         name = made;
     }
     if (!name_is_safe(str_of(name))) return err_new(ERR_INVALID, "not a snapshot name: letters, digits, '-', '_', '.'");
@@ -188,4 +223,37 @@ err storage_snapshot_delete(struct db *db, str name)
         return err_new(ERR_NOT_FOUND, "there is no snapshot %.*s", STR_ARG(name));
     }
     return remove_snapshot(db, dir);
+}
+
+struct doomed {
+    struct arena arena;
+    str *names; /* heap */
+    size_t n, cap;
+    int64_t before_ms;
+};
+
+static void gather_doomed(void *arg, str name)
+{
+    struct doomed *d = arg;
+    int64_t taken;
+    if (d->before_ms != INT64_MAX && (!time_of_name(name, &taken) || taken >= d->before_ms)) return;
+    d->names = mem_grow(d->names, &d->cap, d->n + 1, sizeof *d->names);
+    d->names[d->n++] = arena_str(&d->arena, name);
+}
+
+err storage_snapshots_remove(struct db *db, int64_t before_ms, size_t *removed)
+{
+    struct doomed d = {.before_ms = before_ms};
+    err e = storage_snapshot_list(db, gather_doomed, &d);
+    *removed = 0;
+    for (size_t i = 0; i < d.n && e == NULL; i++) {
+        e = storage_snapshot_delete(db, d.names[i]);
+        *removed += e == NULL;
+        if (err_code(e) != ERR_NOT_FOUND) continue; /* someone else was quicker */
+        err_free(e);
+        e = NULL;
+    }
+    arena_deinit(&d.arena);
+    mem_free(d.names);
+    return e;
 }

@@ -38,6 +38,7 @@ struct storage_options {
     size_t cache_bytes;         /* decoded frames; 0 = 32 MiB */
     uint32_t max_exemplars;     /* exemplars kept; 0 = none */
     unsigned merge_threads;     /* 0 = 1 */
+    int64_t snapshot_max_ms;    /* age at which snapshots are removed; 0 = never */
     int64_t dedup_ms;           /* keep the last sample of each interval when merging; 0 = off */
     struct log *log;            /* borrowed, NULL = silent */
     struct metrics *metrics;    /* borrowed, NULL = none */
@@ -256,6 +257,10 @@ typedef void (*storage_snapshot_fn)(void *arg, str name);
 err storage_snapshot_list(struct db *db, storage_snapshot_fn fn, void *arg) __attribute__((warn_unused_result));
 err storage_snapshot_delete(struct db *db, str name) __attribute__((warn_unused_result));
 
+/* Deletes the snapshots taken before that time, by their names: those whose name someone chose stay. INT64_MAX: all,
+ * those too. */
+err storage_snapshots_remove(struct db *db, int64_t before_ms, size_t *removed) __attribute__((warn_unused_result));
+
 /* Background work that is due (flush, merge, retention, low disk), done in the caller; for env.threads == false. */
 err storage_tick(struct db *db) __attribute__((warn_unused_result));
 
@@ -266,6 +271,10 @@ struct storage_stats {
     uint64_t wal_bytes, wal_segments;
     uint64_t parts, part_samples, part_bytes, damaged_parts;
     int64_t part_t_min, part_t_max;
+    uint64_t partitions, part_index_bytes; /* months with parts; indexes of parts in memory */
+    uint64_t registry_bytes;
+    uint64_t merges_running, snapshots;
+    double write_amplification; /* bytes of parts written, by flushes and merges, for one written to the log */
     uint64_t cache_bytes;
     struct exemplars_stats exemplars;
     bool read_only;

@@ -362,6 +362,11 @@ uint64_t wal_bytes(const struct wal *w)
     return w->current->bytes;
 }
 
+uint64_t wal_written(const struct wal *w)
+{
+    return counter_value(w->written_bytes);
+}
+
 void wal_totals(struct wal *w, uint64_t *segments, uint64_t *bytes)
 {
     *segments = *bytes = 0;

@@ -52,7 +52,8 @@ void wal_drain(struct wal *w);
 err wal_wait(struct wal *w, uint64_t seq) __attribute__((warn_unused_result));
 /* Deletes the segments below the generation, after the log's thread is done with them. */
 err wal_retire(struct wal *w, uint32_t generation) __attribute__((warn_unused_result));
-uint64_t wal_bytes(const struct wal *w); /* of the current segment */
+uint64_t wal_bytes(const struct wal *w);   /* of the current segment */
+uint64_t wal_written(const struct wal *w); /* bytes, since it was opened */
 /* All segments that are not retired yet. */
 void wal_totals(struct wal *w, uint64_t *segments, uint64_t *bytes);
 void wal_path(char *out, size_t n, const char *dir, uint32_t generation);

@@ -35,6 +35,11 @@ size_t mem_in_use(void)
     return __sanitizer_get_current_allocated_bytes();
 }
 
+struct mem_pages mem_pages(void)
+{
+    return (struct mem_pages){0};
+}
+
 void mem_release(void)
 {
 }
@@ -48,13 +53,22 @@ extern const char *malloc_conf;
 const char *malloc_conf = "narenas:2,dirty_decay_ms:2000,muzzy_decay_ms:0,background_thread:true,"
                           "max_background_threads:1,lg_tcache_max:14,metadata_thp:disabled,thp:never";
 
+static size_t statistic(const char *name)
+{
+    size_t bytes = 0, size = sizeof bytes;
+    return mallctl(name, &bytes, &size, NULL, 0) == 0 ? bytes : 0;
+}
+
 size_t mem_in_use(void)
 {
     uint64_t epoch = 1; /* statistics are a snapshot that writing the epoch renews */
     if (mallctl("epoch", NULL, NULL, &epoch, sizeof epoch) != 0) return 0;
-    size_t bytes = 0, size = sizeof bytes;
-    if (mallctl("stats.allocated", &bytes, &size, NULL, 0) != 0) return 0;
-    return bytes;
+    return statistic("stats.allocated");
+}
+
+struct mem_pages mem_pages(void)
+{
+    return (struct mem_pages){statistic("stats.active"), statistic("stats.resident"), statistic("stats.retained")};
 }
 
 #define STRINGIFY_(x) #x

@@ -35,6 +35,13 @@ void mem_unmap(void *p, size_t bytes);
 /* Bytes given out and not yet freed, as the allocator counts them; 0 when it can't tell. */
 size_t mem_in_use(void);
 
+/* What the allocator holds for that: pages in use, pages mapped in memory, pages kept for later. Zeros when it can't
+ * tell. As of the last mem_in_use. */
+struct mem_pages {
+    size_t active, resident, retained;
+};
+struct mem_pages mem_pages(void);
+
 /* Gives unused pages back to the system now (after a flush, a big query). */
 void mem_release(void);
 

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -25,6 +26,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import peerlib  # noqa: E402  processes of others
 import test_http  # noqa: E402  the server's life and requests
 
+PROMTOOL = shutil.which("promtool", path=os.path.join(os.environ.get("VARVE_PEERS", "/none"), "usr/bin") + os.pathsep +
+                        os.environ.get("PATH", ""))
 PEER = shutil.which("victoria-metrics", path=os.path.join(os.environ.get("VARVE_PEERS", "/none"), "usr/bin"))
 
 START_MS = 1700000000000
@@ -53,8 +56,9 @@ class VmTest(unittest.TestCase):
         status, _, body = server.request("POST", "/api/v1/import/prometheus", rows)
         self.assertEqual(status, 204, body)
 
-    def ok(self, server, target, **kw):
-        status, body = server.json(target, **kw)
+    def ok(self, server, target, method="GET", **kw):
+        status, _, body = server.request(method, target, **kw)
+        body = json.loads(body)
         self.assertEqual(status, 200, body)
         return body
 
@@ -185,6 +189,110 @@ class StatusTest(VmTest):
             self.assertEqual(s.get("/api/v1/status/metric_names_stats?" + bad)[0], 400, bad)
         self.assertEqual(s.get("/api/v1/admin/status/metric_names_stats/reset")[0], 204)
         self.assertEqual(set(self.names(s).values()), {0})
+
+
+class OperationsTest(VmTest):
+    """Snapshots and their age, forced work, the slow-query log, what the server measures about itself."""
+
+    def test_snapshots(self):
+        s = self.start("--storage.snapshots-max-age=1h")
+        self.put(s, text_rows("m", {}, [1]))
+        names = [self.ok(s, "/snapshot/create")["snapshot"] for _ in range(2)]
+        names.append(self.ok(s, "/api/v1/admin/tsdb/snapshot", method="POST")["data"]["name"])
+        for name in names:
+            self.assertRegex(name, r"^\d{14}-[0-9A-F]{16}$")
+        self.assertEqual(self.ok(s, "/snapshot/list")["status"], "ok")
+        self.assertEqual(sorted(self.ok(s, "/snapshot/list")["snapshots"]), sorted(names))
+        self.assertEqual(self.ok(s, "/snapshot/delete?snapshot=" + names[0]), {"status": "ok"})
+        self.assertEqual(s.get("/snapshot/delete?snapshot=" + names[0])[0], 404)
+        self.assertEqual(sorted(self.ok(s, "/snapshot/list")["snapshots"]), sorted(names[1:]))
+        old, kept = "20200101000000-0123456789ABCDEF", "mine"
+        folder = os.path.join(s.folder, "snapshots")
+        for name in (old, kept):
+            shutil.copytree(os.path.join(folder, names[1]), os.path.join(folder, name))
+        self.assertEqual(s.stop(), 0)
+        again = self.start("--storage.snapshots-max-age=1h", path=s.folder)
+        for _ in range(100):  # at the first turn of the background
+            left = set(self.ok(again, "/snapshot/list")["snapshots"])
+            if old not in left:
+                break
+            time.sleep(0.05)
+        self.assertEqual(left, {*names[1:], kept})
+        self.assertIn("varve_storage_snapshots 3", again.get("/metrics")[2].decode())
+        self.assertEqual(self.ok(again, "/snapshot/delete_all"), {"status": "ok"})
+        self.assertEqual(self.ok(again, "/snapshot/list"), {"status": "ok", "snapshots": []})
+        self.assertEqual(again.get("/prometheus/snapshot/list")[0], 404)  # as there
+
+    def test_forced_work(self):
+        s = self.start()
+        for i in range(2):  # more would be merged unasked
+            self.put(s, text_rows("m", {}, [i], start_ms=START_MS + i))
+            self.assertEqual(s.get("/internal/force_flush")[0], 200)
+        parts = lambda: [p for m in self.ok(s, "/api/v1/status/storage")["data"]["partitions"] for p in m["parts"]]
+        self.assertEqual(len(parts()), 2)
+        self.assertEqual(s.get("/internal/force_merge?partition_prefix=2023_10")[0], 200)
+        self.assertEqual(len(parts()), 2)
+        self.assertEqual(s.get("/internal/force_merge?partition_prefix=2023_11")[0], 200)
+        self.assertEqual([(p["level"] > 0, p["samples"]) for p in parts()], [(True, 2)])
+        self.assertEqual(s.get("/internal/force_merge?partition_prefix=x")[0], 400)
+        self.assertGreater(self.metric(s, "varve_storage_write_amplification_ratio"), 0)
+
+    def metric(self, server, name):
+        for line in server.get("/metrics")[2].decode().splitlines():
+            if line.startswith(name + " "):
+                return float(line.split()[1])
+        raise AssertionError(name)
+
+    def test_slow_queries_are_logged(self):
+        s = self.start("--query.log-slower-than=1ms")
+        self.put(s, "".join(text_rows("m", {"i": i}, [i]) for i in range(100)))
+        query = 'quantile_over_time(0.5, m{i!="x\\n" ,i!=""}[1h:1s])'
+        target = args("/api/v1/query", query=query, time=START_MS // 1000)
+        self.ok(s, target, headers={"Authorization": "Bearer hunter2"})
+        lines = [line for line in s.log().splitlines() if "slow query" in line]
+        self.assertEqual(len(lines), 1, s.log())
+        self.assertRegex(lines[0], r"seconds=\d+\.\d{3} samples=[1-9]\d* start=1700000000\.000 end=1700000000\.000 step=0\.000 "
+                                   r"remote=127\.0\.0\.1:\d+ query=\"quantile_over_time\(0\.5, m\{i!='x\\n' ,i!=''\}")
+        self.assertNotIn("hunter2", s.log())
+        self.assertEqual(self.metric(s, "varve_slow_queries_total"), 1)
+        self.ok(s, args("/api/v1/query", query=query + " + 0" * 1000, time=START_MS // 1000))
+        last = [line for line in s.log().splitlines() if "slow query" in line][-1]
+        self.assertTrue(last.endswith('..."'), last)
+        self.assertLess(len(last), 1400)
+        off = self.start("--query.log-slower-than=0", path=None)
+        self.put(off, text_rows("m", {"i": 1}, [1]))
+        self.ok(off, target)
+        self.assertNotIn("slow query", off.log())
+
+    def test_metrics(self):
+        s = self.start()
+        self.put(s, text_rows("m", {}, range(10)))
+        self.ok(s, args("/api/v1/query", query="m", time=START_MS // 1000))
+        s.get("/nope")
+        s.get("/internal/force_flush")
+        page = s.get("/metrics")[2].decode()
+        kinds = dict(line.split()[2:4] for line in page.splitlines() if line.startswith("# TYPE"))
+        helped = {line.split()[2] for line in page.splitlines() if line.startswith("# HELP") and len(line.split()) > 3}
+        self.assertEqual(set(kinds), helped)
+        for name, kind in kinds.items():
+            self.assertEqual(kind == "counter", name.endswith("_total"), name)
+        for line in page.splitlines():
+            name = re.match(r"[a-z_]+", line)
+            if name and not line.startswith("#"):
+                base = re.sub(r"_(bucket|sum|count)$", "", name[0])
+                self.assertTrue(name[0] in kinds or kinds.get(base) == "histogram", line)
+        for name in ["varve_ingest_seconds", "varve_ingest_samples_total", "varve_ingest_bytes_total",
+                     "varve_ingest_samples_rejected_total", "varve_wal_sync_seconds", "varve_storage_head_series",
+                     "varve_storage_partitions", "varve_merges_total", "varve_flushed_bytes_total", "varve_cache_hits_total",
+                     "varve_http_request_duration_seconds", "varve_query_waiting", "varve_query_running",
+                     "varve_slow_queries_total", "varve_memory_bytes", "varve_allocator_resident_bytes"]:
+            self.assertIn(name, kinds)
+        purposes = set(re.findall(r'varve_memory_bytes\{purpose="(\w+)"\}', page))
+        self.assertEqual(purposes, {"head", "cache", "registry", "part_indexes", "exemplars", "queries", "request_bodies"})
+        if not PROMTOOL:
+            self.skipTest("no promtool in VARVE_PEERS or PATH")
+        told = subprocess.run([PROMTOOL, "check", "metrics"], input=page, capture_output=True, text=True, check=False)
+        self.assertEqual((told.returncode, told.stdout + told.stderr), (0, ""))
 
 
 class ExtraTest(VmTest):

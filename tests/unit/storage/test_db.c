@@ -419,6 +419,44 @@ static void test_snapshot(void **state)
     err_free(e);
 }
 
+static void count_names(void *arg, str name)
+{
+    assert_true(name.n > 0);
+    ++*(size_t *)arg;
+}
+
+static void test_snapshots_expire(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const given[] = {"20200229235959-0000000000000001", "20200301000000-0000000000000002", "mine",
+                                        "2020022923595x-00", "20200229235959"};
+    char *name;
+    size_t removed, n = 0;
+    put(f->db, "__name__=s", T0, 1);
+    for (size_t i = 0; i < ARRAY_LEN(given); i++) {
+        ok(storage_snapshot(f->db, given[i], &name));
+        mem_free(name);
+    }
+    int64_t now = env_posix()->ops->now_ms(env_posix());
+    ok(storage_snapshot(f->db, NULL, &name));
+    assert_int_equal(strlen(name), 31);
+    ok(storage_snapshots_remove(f->db, now - 1000, &removed)); /* the new one's name says when it was taken */
+    assert_int_equal(removed, 2);
+    ok(storage_snapshots_remove(f->db, now + 1000, &removed));
+    assert_int_equal(removed, 1);
+    mem_free(name);
+    ok(storage_snapshot_list(f->db, count_names, &n)); /* names that someone chose tell no time */
+    assert_int_equal(n, 3);
+    ok(storage_snapshot(f->db, given[1], &name));
+    mem_free(name);
+    ok(storage_snapshots_remove(f->db, INT64_C(1583020800000), &removed)); /* 2020-03-01T00:00:00Z */
+    assert_int_equal(removed, 0);
+    ok(storage_snapshots_remove(f->db, INT64_C(1583020800001), &removed));
+    assert_int_equal(removed, 1);
+    ok(storage_snapshots_remove(f->db, INT64_MAX, &removed));
+    assert_int_equal(removed, 3);
+}
+
 static void test_second_process_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -597,6 +635,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_delete, setup, teardown),
         cmocka_unit_test_setup_teardown(test_histograms, setup, teardown),
         cmocka_unit_test_setup_teardown(test_snapshot, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_snapshots_expire, setup, teardown),
         cmocka_unit_test_setup_teardown(test_second_process_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_covered_runs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_delete_after_large_replay, setup, teardown),
