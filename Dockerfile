@@ -6,32 +6,50 @@
 # The first is cross-built on the builder's own platform, the second in an image of the target's.
 # make image builds the first for both platforms and joins them to one OCI image (deploy/README.md).
 
+# The built-in page (server/page) is made by npm's packages: here, or, where npm's registry can't be reached from a build,
+# before it (--build-arg PAGE=context takes build/page/assets.c, which make leaves; make image does that).
+ARG PAGE=built
+
+FROM scratch AS page-context
+COPY build/page/assets.c /
+
+FROM --platform=$BUILDPLATFORM debian:bookworm-slim AS page-built
+WORKDIR /src
+RUN apt-get -qq update && apt-get install -qq -y --no-install-recommends ca-certificates make nodejs npm
+COPY . .
+RUN make build/page/assets.c REVISION=unknown && cp build/page/assets.c /
+
+FROM page-${PAGE} AS page
+
 # ---- build: the musl flavour, for the target, on the builder's platform
 FROM --platform=$BUILDPLATFORM debian:bookworm-slim AS build
 SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
 WORKDIR /src
 COPY deploy/install-deps deploy/
-RUN deploy/install-deps --static && apt-get install -qq -y --no-install-recommends ca-certificates
+RUN VARVE_PAGE_READY=1 deploy/install-deps --static && apt-get install -qq -y --no-install-recommends ca-certificates
 # What changes least comes first: sources and libraries stay in the cache while only our own code changes.
 COPY deploy/musl deploy/musl
-COPY Makefile CHANGELOG.md ./
-RUN make build/musl/sources.done REVISION=unknown
+RUN make -f deploy/musl/rules.mk Q=@ build/musl/sources.done
 ARG TARGETARCH
-RUN make static-libraries ARCH=$TARGETARCH REVISION=unknown
+RUN make -f deploy/musl/rules.mk Q=@ static-libraries ARCH=$TARGETARCH
 COPY . .
+COPY --from=page /assets.c build/page/
+# A layer from the cache can be older than the files just copied; what it was made of is the same.
+RUN find build/musl -name '*.done' -exec touch --date=@$(date +%s) {} +
 ARG REVISION=unknown
 ARG SOURCE_DATE_EPOCH=1
-RUN make static ARCH=$TARGETARCH REVISION=$REVISION \
+RUN make -o build/page/assets.c -j"$(nproc)" build/static-$TARGETARCH/varve REVISION=$REVISION \
     && deploy/image/stage $TARGETARCH $REVISION /out
 
 # ---- debian: the C-linked flavour
 FROM debian:bookworm-slim AS build-debian
 WORKDIR /src
 COPY deploy/install-deps deploy/
-RUN deploy/install-deps
+RUN VARVE_PAGE_READY=1 deploy/install-deps
 COPY . .
+COPY --from=page /assets.c build/page/
 ARG REVISION=unknown
-RUN make all REVISION=$REVISION && strip build/rel/varve
+RUN make -o build/page/assets.c -j"$(nproc)" build/rel/varve REVISION=$REVISION && strip build/rel/varve
 
 FROM debian:bookworm-slim AS debian
 RUN apt-get -qq update \

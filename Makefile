@@ -60,7 +60,7 @@ SEED ?= 1
 all: build/varve
 
 .PHONY: all deps deps-test run test unit lint lint-format lint-tidy lint-cppcheck format arch fuzz fuzz-smoke \
-	fuzz-build bench sim clean native image FORCE
+	fuzz-build bench sim clean native image deb FORCE
 build/varve: build/rel/varve
 	ln -sf rel/varve $@
 
@@ -241,9 +241,12 @@ native: deps
 	@$(MAKE) --no-print-directory -j$(JOBS) build/native-train/trained
 	@$(MAKE) --no-print-directory -j$(JOBS) build/native/varve
 
-# ---- builds that come later
-image:
-	@echo "make $@: not built yet; it comes with the packaging work (CHANGELOG.md, Unreleased)" >&2; exit 1
+# ---- what is shipped (deploy/README.md)
+image: build/page/assets.c
+	@deploy/image/build $(VERSION) $(REVISION)
+
+deb: static
+	@deploy/deb/build $(ARCH) $(VERSION) $(REVISION)
 
 clean:
 	rm -rf build

@@ -49,6 +49,7 @@ deps-static:
 static: deps-static
 	@$(MAKE) --no-print-directory -j$(JOBS) build/static-$(ARCH)/varve
 
-# The libraries alone: a container image caches them as a layer of their own.
+# The libraries alone: a container image caches them as a layer of their own. This file alone is enough for that
+# (make -f), so that the layer does not change with the Makefile.
 static-libraries: deps-static
-	@$(MAKE) --no-print-directory -j$(JOBS) $(NEEDS_static-$(ARCH))
+	@$(MAKE) --no-print-directory -f deploy/musl/rules.mk -j$(or $(JOBS),$(shell nproc)) Q=$(Q) $(NEEDS_static-$(ARCH))

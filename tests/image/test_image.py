@@ -51,7 +51,7 @@ class Varve:
         self.api = peerlib.Api(self.port)
         self.id = self.daemon.create(
             world.image(arch), f"--platform=linux/{arch}", f"--env=VARVE_WEB_LISTEN_ADDRESS=127.0.0.1:{self.port}",
-            "--health-interval=1s", *arguments, command=command)
+            "--health-interval=1s", "--health-timeout=3s", "--health-retries=1", *arguments, command=command)
 
     def wait_ready(self, timeout=60):
         """Until it answers; fails at once when it ended."""
@@ -178,6 +178,11 @@ def test_index(world):
     for arch in platforms:
         seen = json.loads(run([skopeo, "--override-arch", arch, "inspect", "--config", "oci-archive:" + world.layout()]).stdout)
         expect(seen["architecture"] == arch and seen["config"]["User"] == "65532:65532", seen)
+        again = os.path.join(world.folder, arch + ".tar")
+        run([skopeo, "--override-arch", arch, "copy", "oci-archive:" + world.layout(), f"docker-archive:{again}:varve:oci"])
+        world.daemon.docker("load", "--input", again)
+        version = world.daemon.docker("run", "--rm", "--network=none", f"--platform=linux/{arch}", "varve:oci", "version")
+        expect(world.version in version.stdout, version.stdout)
 
 
 def root_files(path):
@@ -215,6 +220,8 @@ def test_contents(world):
         expect(program[:5] == b"\x7fELF\x02" and struct.unpack_from("<H", program, 18)[0] == machine, arch)
         expect(b"BEGIN CERTIFICATE" in files["etc/ssl/certs/ca-certificates.crt"][1], "no certificates")
         check_sbom(json.loads(files["sbom.spdx.json"][1]), program, world.version)
+        with open(world.archive(arch).removesuffix(".tar") + ".spdx.json", "rb") as file:
+            expect(file.read() == files["sbom.spdx.json"][1], "another bill of materials beside the archive")
 
 
 def check_sbom(sbom, program, version):
@@ -284,7 +291,10 @@ def test_amd64(world):
     varve = survive_a_kill(world, "amd64")
     log = world.daemon.logs(varve.id)
     expect(" pid=1" in log, log)
-    peerlib.wait_until("healthy", lambda: world.daemon.inspect(varve.id)["State"]["Health"]["Status"] == "healthy", 30)
+    for number, status in ((None, "healthy"), ("STOP", "unhealthy"), ("CONT", "healthy")):
+        if number:
+            world.daemon.docker("kill", "--signal=" + number, varve.id)
+        peerlib.wait_until(status, lambda s=status: world.daemon.inspect(varve.id)["State"]["Health"]["Status"] == s, 30)
     took = varve.stop()
     print(f"    stopped in {took:.1f} s")
     verify = world.daemon.docker("run", "--rm", "--network=none", "--volumes-from", varve.id, world.image("amd64"),
