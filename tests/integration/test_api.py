@@ -245,6 +245,11 @@ class Arguments(Api):
         self.refused("metadata", limit="x")
         self.refused("metadata", limit_per_metric="x")
 
+    def test_exemplars_need_a_query(self):
+        self.refused("query_exemplars", start=T0, end=T0)
+        self.refused("query_exemplars", query="sum(", start=T0, end=T0)
+        self.assertEqual(self.data("query_exemplars", query="test", start=T0, end=T0), [])
+
     def test_half_seconds(self):
         now = int(time.time()) - 70
         self.load("".join(f"each {i} {(now + i) * 1000}\n" for i in range(61)))
