@@ -16,8 +16,8 @@ struct cors {
 
 err cors_init(struct cors *c, const char *pattern) __attribute__((warn_unused_result));
 void cors_deinit(struct cors *c);
-/* What Access-Control-Allow-Origin should say to a request from `origin`: the origin itself, or nothing (n = 0). It is
- * never `*`, which browsers refuse where requests carry credentials. */
+/* What Access-Control-Allow-Origin should say to a request from `origin`: the origin itself, or nothing (n = 0).
+ * Never `*`: caches keep answers apart by Vary, and a narrower pattern later changes nothing for those allowed. */
 str cors_allow(const struct cors *c, str origin);
 
 #endif
