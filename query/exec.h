@@ -45,10 +45,11 @@ struct op {
     void (*close)(struct op *op); /* heap of its own beside scratch; may be NULL */
     struct exec *x;
     const struct plan_node *node;
-    uint32_t n;           /* steps of its rows */
-    struct arena scratch; /* freed when the op is closed; what it holds is up to the op */
-    uint64_t rows;        /* yielded */
-    uint64_t ns;          /* spent in it and below, if exec.timed */
+    uint32_t n;              /* steps of its rows */
+    struct arena scratch;    /* freed when the op is closed; what it holds is up to the op */
+    uint64_t rows;           /* yielded */
+    uint64_t ns;             /* spent in it and below, if exec.timed */
+    uint64_t samples, bytes; /* decoded, and fetched in frames, by its own reader; if exec.timed */
     struct op *opened_before;
 };
 

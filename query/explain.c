@@ -4,8 +4,10 @@
  *   {"node":"aggregate","text":"sum(rate(x[5m]))","steps":61,"rows":1,"seconds":0.012,"children":[...]}
  *
  * rows and seconds (those of the children included) are of the node's operator, "slices" says in how many it ran
- * (seconds are then the sum over threads); a node that has none, such as a range vector, shows its time range and how
- * many series its selection has instead. Deep plans are cut: what is below EXPLAIN_DEPTH_MAX is left out.
+ * (seconds are then the sum over threads). What reads from storage, an instant or a range selector, also shows its time
+ * range, how many series its selection has, the samples that it decoded and the bytes of the frames that it fetched
+ * for that; blocks whose aggregates did cost neither, nor does the head cost bytes. Deep plans are cut: what is below
+ * EXPLAIN_DEPTH_MAX is left out.
  */
 #include "query/explain.h"
 
@@ -43,14 +45,14 @@ static const char *kind_name(const struct plan_node *n)
 static const struct op *op_of(const struct exec *x, const struct plan_node *n)
 {
     for (const struct op *op = x->ops; op; op = op->opened_before)
-        if (op->node == n && op->next) return op;
+        if (op->node == n) return op;
     return NULL;
 }
 
 /* What the operators of a node did: the one of the exec, or those of its slices together. */
 struct work {
     bool any;
-    uint64_t rows, ns;
+    uint64_t rows, ns, samples, bytes;
     unsigned slices;
 };
 
@@ -60,6 +62,8 @@ static void add_work(struct work *w, const struct op *op)
     w->any = true;
     w->rows += op->rows;
     w->ns += op->ns;
+    w->samples += op->samples;
+    w->bytes += op->bytes;
 }
 
 static struct work work_of(const struct exec *x, const struct plan_node *n)
@@ -111,6 +115,12 @@ static void put_node(const struct exec *x, const struct plan_node *n, int depth,
         json_u64(j, work.rows);
         json_key(j, "seconds");
         json_double(j, (double)work.ns / 1e9);
+    }
+    if (work.any && (n->kind == PLAN_SELECT || (n->kind == PLAN_SAMPLES && n->window.select))) {
+        json_key(j, "samples");
+        json_u64(j, work.samples);
+        json_key(j, "bytes");
+        json_u64(j, work.bytes);
     }
     if (work.slices > 0) {
         json_key(j, "slices");

@@ -62,7 +62,7 @@ static err fold_source(struct op_absent *o)
     struct series s;
     bool more;
     for (;;) {
-        TRY(o->source->next(o->source, &s, &more));
+        TRY(source_next(o->source, &s, &more));
         if (!more) return NULL;
         size_t next = 0; /* first sample after the step's window */
         for (uint32_t i = 0; i < o->op.n; i++) {

@@ -150,7 +150,7 @@ static err rollup_next(struct op *op, struct row *row, bool *more)
 {
     struct op_rollup *o = (struct op_rollup *)op;
     struct series s;
-    TRY(o->source->next(o->source, &s, more));
+    TRY(source_next(o->source, &s, more));
     if (!*more) return NULL;
     TRY(roll(o, &s));
     if (o->code == ROLLUP_RATE || o->code == ROLLUP_INCREASE) TRY(check_counter(o, &s.labels));

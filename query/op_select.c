@@ -8,6 +8,7 @@
  */
 #include "query/runs.h"
 #include "query/source.h"
+#include "query/tally.h"
 
 struct walk {
     struct reader *reader;
@@ -32,6 +33,7 @@ static err walk_next(struct op *op, struct walk *w, struct samples *s, struct ro
         size_t i = w->at++;
         TRY(reader_samples(w->reader, i, win->select_min, win->select_max, s));
         TRY(budget_tick(op->x->budget, s->n));
+        if (__builtin_expect(op->x->timed, 0)) reader_stats(w->reader, &op->samples, &op->bytes);
         if (s->n == 0) continue;
         arena_reset(&op->scratch);
         op->x->series++;
@@ -196,8 +198,11 @@ static err select_next(struct op *op, struct row *row, bool *more)
         if (!o->h) o->h = arena_zalloc(op->x->arena, (op->n + 1) * sizeof *o->h);
         row->h = o->h;
     }
-    if (op->node->window.smoothed) return pick_smoothed(o, &s, hists, row);
-    pick_newest(o, &s, hists);
+    if (op->node->window.smoothed)
+        TRY(pick_smoothed(o, &s, hists, row));
+    else
+        pick_newest(o, &s, hists);
+    if (__builtin_expect(op->node->counted, 0)) tally_row(op->x, op->node, o->v, row->h, op->n);
     return NULL;
 }
 
@@ -265,6 +270,7 @@ static err next_digest(struct select_source *o, struct series *out, bool *found)
         TRY(runs_digest(&o->runs, walk->reader, walk->at, w->select_min, w->select_max, found));
         if (!*found) return NULL;
         TRY(budget_tick(o->op.x->budget, 0));
+        if (__builtin_expect(o->op.x->timed, 0)) reader_stats(walk->reader, &o->op.samples, &o->op.bytes);
         if (o->runs.digest.n == 0) continue;
         arena_reset(&o->op.scratch);
         o->op.x->series++;
@@ -307,6 +313,18 @@ err source_select_open(struct exec *x, const struct plan_node *samples, bool dig
     o->source = (struct source){select_source_next, &o->op};
     *out = &o->source;
     return walk_open(x, samples, &o->walk);
+}
+
+err source_next(struct source *s, struct series *out, bool *more)
+{
+    struct op *op = s->op;
+    struct env *env = env_posix();
+    uint64_t began = op->x->timed ? env->ops->mono_ns(env) : 0;
+    TRY(s->next(s, out, more));
+    if (op->x->timed) op->ns += env->ops->mono_ns(env) - began;
+    op->rows += *more;
+    if (*more && op->node->counted) tally_series(op->x, op->node, out);
+    return NULL;
 }
 
 err source_open(struct exec *x, const struct plan_node *samples, bool digests, struct source **out)

@@ -60,6 +60,7 @@ struct plan_node {
     uint32_t repeat;         /* steps of the consumer's grid that the one step is repeated to; 0 = as grid */
     bool invariant;          /* does not depend on the step */
     bool may_repeat;         /* rows of equal labels may occur, at different steps */
+    uint8_t counted;         /* enum tally_kind: how its samples count for stats; tally.c */
     struct plan_node **kids;
     uint32_t n_kids;
     union {
@@ -70,6 +71,8 @@ struct plan_node {
     };
 };
 
+struct tally;
+
 struct plan {
     struct plan_node *root;
     struct plan_select *selects;
@@ -77,6 +80,7 @@ struct plan {
     int64_t start, end, step; /* as asked; step 0 = instant */
     int64_t lookback;
     uint32_t n_nodes;
+    struct tally *tally; /* NULL: nobody asked; tally.h */
 };
 
 struct plan_request {

@@ -13,6 +13,7 @@
 #include "query/explain.h"
 #include "query/parser.h"
 #include "query/result.h"
+#include "query/tally.h"
 #include "query/usage.h"
 #include "storage/base/alloc.h"
 #include "storage/base/env.h"
@@ -82,8 +83,8 @@ struct run {
     struct notes *notes;
     struct exec exec;
     bool exec_open;
-    uint64_t began_ns;
-    err outcome; /* of run_deep's thread */
+    uint64_t began_ns, prepared_ns, evaluated_ns; /* times on the monotonic clock; the latter two for stats */
+    err outcome;                                  /* of run_deep's thread */
 };
 
 static uint64_t now_ns(void)
@@ -127,6 +128,7 @@ static err prepare(struct run *r)
                              .default_subquery_step_ms = SUBQUERY_STEP_DEFAULT_MS,
                              .max_steps = o->max_samples};
     TRY(plan_build(r->expr, &p, &r->arena, &r->plan));
+    if (rq->stats) tally_start(r->plan, &r->arena);
     exec_init(&r->exec, o->db, r->q->hash, r->plan, &r->arena, &r->budget, r->notes);
     r->exec_open = true;
     r->exec.timed = rq->explain;
@@ -163,24 +165,52 @@ static err put_result(struct run *r, struct buf *out, bool *truncated)
     return result_matrix(op, limit, out, truncated);
 }
 
+static void put_seconds(struct json *j, const char *key, uint64_t ns)
+{
+    json_key(j, key);
+    json_double(j, (double)ns / 1e9);
+}
+
+/* Rows go into the answer as they come, so sorting them is part of the evaluation. */
+static void put_timings(const struct run *r, struct json *j)
+{
+    uint64_t total = now_ns() - r->began_ns;
+    json_key(j, "timings");
+    json_object(j);
+    put_seconds(j, "evalTotalTime", r->evaluated_ns - r->began_ns);
+    put_seconds(j, "resultSortTime", 0);
+    put_seconds(j, "queryPreparationTime", r->prepared_ns - r->began_ns);
+    put_seconds(j, "innerEvalTime", r->evaluated_ns - r->prepared_ns);
+    put_seconds(j, "execQueueTime", r->rq->queued_ns);
+    put_seconds(j, "execTotalTime", total);
+    json_object_end(j);
+}
+
+static void put_samples_per_step(const struct plan *plan, struct json *j)
+{
+    json_key(j, "totalQueryableSamplesPerStep");
+    json_array(j);
+    for (uint32_t i = 0; i < plan->grid.n; i++) {
+        json_array(j);
+        json_ms(j, grid_time(&plan->grid, i));
+        json_u64(j, tally_at(plan, i));
+        json_array_end(j);
+    }
+    json_array_end(j);
+}
+
 static void put_stats(const struct run *r, struct buf *out)
 {
-    double seconds = (double)(now_ns() - r->began_ns) / 1e9;
     struct json j;
     buf_str(out, STR(",\"stats\":"));
     json_init(&j, out);
     json_object(&j);
-    json_key(&j, "timings");
-    json_object(&j);
-    json_key(&j, "evalTotalTime");
-    json_double(&j, seconds);
-    json_key(&j, "execTotalTime");
-    json_double(&j, seconds);
-    json_object_end(&j);
+    put_timings(r, &j);
     json_key(&j, "samples");
     json_object(&j);
+    if (r->rq->stats_per_step) put_samples_per_step(r->plan, &j);
     json_key(&j, "totalQueryableSamples");
-    json_u64(&j, atomic_load(&r->budget.read));
+    json_u64(&j, tally_total(r->plan));
     json_key(&j, "peakSamples");
     json_u64(&j, atomic_load(&r->budget.peak));
     json_object_end(&j);
@@ -192,7 +222,9 @@ static err plan_and_execute(struct run *r)
     struct buf *out = r->out;
     bool truncated = false;
     TRY(prepare(r));
+    if (r->rq->stats) r->prepared_ns = now_ns();
     TRY(put_result(r, out, &truncated));
+    if (r->rq->stats) r->evaluated_ns = now_ns();
     if (truncated) notes_plain(r->notes, "results truncated due to limit");
     if (r->rq->stats) put_stats(r, out);
     if (r->rq->explain) {

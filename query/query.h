@@ -40,7 +40,8 @@ struct query_request {
     int64_t timeout_ms;       /* 0 = engine's */
     int64_t lookback_ms;      /* 0 = engine's */
     uint64_t limit;           /* series in the answer; 0 = all */
-    bool stats, explain;
+    bool stats, stats_per_step, explain;
+    uint64_t queued_ns;             /* time spent waiting before the call, for stats */
     bool round;                     /* numbers of vectors, matrices and scalars are rounded to ... */
     int round_digits;               /* ... so many decimal digits; negative: tens, hundreds */
     const struct match_sets *extra; /* every selector is confined to their union; NULL or n = 0: to nothing */

@@ -360,7 +360,7 @@ static err collect_series(struct source *s, struct held_series **out, size_t *n)
     *n = 0;
     *out = NULL;
     for (;;) {
-        TRY(s->next(s, &in, &more));
+        TRY(source_next(s, &in, &more));
         if (!more) return NULL;
         if (*n == cap) {
             cap = cap ? cap * 2 : 16;

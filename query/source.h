@@ -26,6 +26,9 @@ struct source {
     struct op *op; /* whose scratch and life it shares */
 };
 
+/* The next series; counts it, and its samples if someone asked for that. */
+err source_next(struct source *s, struct series *out, bool *more) __attribute__((warn_unused_result));
+
 /* Of a PLAN_SAMPLES node. digests: the consumer takes a digest where one is cheaper than the samples. */
 err source_open(struct exec *x, const struct plan_node *samples, bool digests, struct source **out)
     __attribute__((warn_unused_result));

@@ -38,6 +38,8 @@ static err common_arguments(struct server *s, struct exchange *x, struct query_r
     if (rq->timeout_ms > s->config->query_timeout_ms) rq->timeout_ms = s->config->query_timeout_ms;
     if (x->hurried && (rq->timeout_ms == 0 || rq->timeout_ms > QUICK_TIMEOUT_MS)) rq->timeout_ms = QUICK_TIMEOUT_MS;
     rq->stats = args_text(x, "stats").n > 0;
+    rq->stats_per_step = str_eq(args_text(x, "stats"), STR("all"));
+    rq->queued_ns = x->start_ns > 0 ? uv_hrtime() - x->start_ns : 0;
     rq->explain = args_text(x, "explain").n > 0;
     rq->canceled = &x->canceled;
     return NULL;

@@ -310,17 +310,27 @@ static void test_explain_and_stats(void **state)
                                .start_ms = 300000,
                                .end_ms = 300000,
                                .explain = true,
-                               .stats = true};
+                               .stats = true,
+                               .stats_per_step = true};
     struct buf out = {0};
     struct query_notes notes = {0};
     query_db_ok(query_run(q.engine, &rq, &out, &notes));
     buf_u8(&out, 0);
     static const char *const PARTS[] = {
         "\"explain\":{\"node\":\"binary\",\"text\":\"sum(rate(hits_total[1m])) + 1\",\"steps\":1,\"rows\":1,",
-        "{\"node\":\"samples\",\"text\":\"hits_total[1m]\",\"steps\":1,\"from\":240.001,\"to\":300,\"series\":1}",
-        "\"stats\":{\"timings\":{", "\"samples\":{\"totalQueryableSamples\":6,"};
+        "{\"node\":\"samples\",\"text\":\"hits_total[1m]\",\"steps\":1,\"from\":240.001,\"to\":300,\"series\":1,"
+        "\"rows\":1,\"seconds\":",
+        ",\"samples\":6,\"bytes\":0}", "\"stats\":{\"timings\":{\"evalTotalTime\":",
+        "\"samples\":{\"totalQueryableSamplesPerStep\":[[300,6]],\"totalQueryableSamples\":6,\"peakSamples\":"};
     for (size_t i = 0; i < ARRAY_LEN(PARTS); i++)
         if (!strstr((char *)out.data, PARTS[i])) fail_msg("%s\nis not in %s", PARTS[i], (char *)out.data);
+    /* from a part: whole blocks are decoded, and that takes bytes */
+    query_db_ok(storage_flush(q.db));
+    buf_clear(&out);
+    query_db_ok(query_run(q.engine, &rq, &out, &notes));
+    buf_u8(&out, 0);
+    const char *bytes = strstr((char *)out.data, ",\"samples\":62,\"bytes\":");
+    if (!bytes || bytes[22] == '0') fail_msg("no bytes in %s", (char *)out.data);
     buf_deinit(&out);
     query_notes_deinit(&notes);
 }
