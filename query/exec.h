@@ -49,7 +49,7 @@ struct op {
     struct arena scratch;    /* freed when the op is closed; what it holds is up to the op */
     uint64_t rows;           /* yielded */
     uint64_t ns;             /* spent in it and below, if exec.timed */
-    uint64_t samples, bytes; /* decoded, and fetched in frames, by its own reader; if exec.timed */
+    uint64_t samples, bytes; /* decoded by its own reader, and of their columns; if exec.timed */
     struct op *opened_before;
 };
 

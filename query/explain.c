@@ -5,9 +5,9 @@
  *
  * rows and seconds (those of the children included) are of the node's operator, "slices" says in how many it ran
  * (seconds are then the sum over threads). What reads from storage, an instant or a range selector, also shows its time
- * range, how many series its selection has, the samples that it decoded and the bytes of the frames that it fetched
- * for that; blocks whose aggregates did cost neither, nor does the head cost bytes. Deep plans are cut: what is below
- * EXPLAIN_DEPTH_MAX is left out.
+ * range, how many series its selection has, the samples that it decoded (whole blocks) and the bytes of their columns;
+ * blocks whose aggregates did cost neither, the head no bytes. Deep plans are cut: what is below EXPLAIN_DEPTH_MAX is
+ * left out.
  */
 #include "query/explain.h"
 
