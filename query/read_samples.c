@@ -26,18 +26,31 @@ struct answer_samples {
     uint64_t n; /* samples so far, of all series */
 };
 
-static void put_sample(struct buf *out, int64_t t, double v)
+#define SAMPLE_MAX (2 + 9 + 1 + VARINT_MAX) /* bytes of one Sample within a series */
+
+static uint8_t *put_sample(uint8_t *to, int64_t t, double v)
 {
-    uint8_t message[2 + 9 + 1 + VARINT_MAX], *p = message + 2;
+    uint8_t *p = to + 2;
     uint64_t bits = f64_bits(v);
     *p++ = 1 << 3 | PB_FIXED64;
     memcpy(p, &bits, sizeof bits);
     p += sizeof bits;
     *p++ = 2 << 3 | PB_VARINT;
     p = varint_put(p, (uint64_t)t);
-    message[0] = 2 << 3 | PB_BYTES;
-    message[1] = (uint8_t)(p - message - 2);
-    buf_put(out, message, (size_t)(p - message));
+    to[0] = 2 << 3 | PB_BYTES;
+    to[1] = (uint8_t)(p - to - 2);
+    return p;
+}
+
+/* The floats from i on, up to the next histogram, which is returned. */
+static size_t put_floats(struct buf *out, const struct samples *s, size_t i)
+{
+    uint8_t *start = buf_reserve(out, (s->n - i) * SAMPLE_MAX), *p = start;
+    if (start == NULL) return s->n;
+    for (; i < s->n && (s->hist == NULL || s->hist[i].n == 0); i++)
+        p = put_sample(p, s->t[i], s->v[i]);
+    out->n += (size_t)(p - start);
+    return i;
 }
 
 static void put_spans(struct buf *out, uint32_t number, const struct hist_span *spans, uint32_t n)
@@ -111,10 +124,8 @@ static err add_samples(void *arg, const struct samples *s)
 {
     struct answer_samples *a = arg;
     for (size_t i = 0; i < s->n; i++) {
-        if (s->hist == NULL || s->hist[i].n == 0) {
-            put_sample(&a->raw, s->t[i], s->v[i]);
-            continue;
-        }
+        i = put_floats(&a->raw, s, i);
+        if (i == s->n) break;
         struct hist h;
         arena_reset(&a->scratch);
         TRY(hist_decode(s->hist[i], &a->scratch, &h));
