@@ -286,6 +286,27 @@ class Importing(Base):
         self.assertEqual(code, FAILED)
         self.assertIn("/no/such/file", error)
 
+    def test_server_is_killed_meanwhile(self):
+        server = crashlib.Server(os.path.join(self.folder, "mortal"), self.flags, VARVE)
+        server.start()
+        rows = text_rows(20, 12000, name="mortal").encode()
+        process = subprocess.Popen([VARVE, "import", "-", f"--url=127.0.0.1:{server.port}"], stdin=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        try:
+            process.stdin.write(rows[: 6 << 20])
+            process.stdin.flush()
+            server.kill()
+            threading.Timer(1.5, server.start).start()
+            _, error = process.communicate(rows[6 << 20 :], timeout=60)
+            self.assertEqual(process.returncode, OK, error)
+            self.assertIn(b"trying again", error)
+            exported = server.export("mortal")
+            self.assertEqual(sum(len(samples) for samples in exported.values()), 240000)
+        finally:
+            process.kill()
+            process.wait()
+            server.stop()
+
     def test_progress_on_a_terminal(self):
         ours, theirs = pty.openpty()
         path = self.write("bar", text_rows(20, 5000, name="bar"))
