@@ -149,7 +149,7 @@ test: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(ASAN_BINARIES) $(TSAN_BINARIES) fuzz-build \
 		build/page-tests/installed
 	@tests/run --jobs $(JOBS) --fuzz-seconds $(FUZZ_SMOKE_SECONDS) $(ASAN_BINARIES) $(TSAN_BINARIES) \
-		$(FUZZ_BINARIES) --black-box integration cli crash sim conformance page e2e clients
+		$(FUZZ_BINARIES) --black-box integration cli crash sim conformance page e2e clients image
 
 unit: $(ASAN_BINARIES) $(TSAN_BINARIES)
 	@tests/run --jobs $(JOBS) $(ASAN_BINARIES) $(TSAN_BINARIES)

@@ -77,10 +77,10 @@ class Varve:
         except urllib.error.HTTPError as error:
             return error.code
 
-    def stop(self, code=0):
+    def stop(self, code=0, grace=GRACE):
         """docker stop; it must end by itself within the grace period, with this exit code."""
         begun = time.monotonic()
-        self.daemon.docker("stop", "--time", str(GRACE), self.id)
+        self.daemon.docker("stop", "--time", str(grace), self.id)
         took = time.monotonic() - begun
         state = self.daemon.inspect(self.id)["State"]
         expect(state["ExitCode"] == code, f"exit code {state['ExitCode']} after docker stop\n{self.daemon.logs(self.id)}")
@@ -305,8 +305,7 @@ def test_amd64(world):
 def test_arm64(world):
     """The same under qemu; what it wrote opens on amd64 and says the same."""
     varve = survive_a_kill(world, "arm64")
-    took = varve.stop()
-    print(f"    stopped in {took:.1f} s (under qemu)")
+    varve.stop(grace=60)  # how long things take under qemu says nothing
     verify = world.daemon.docker("run", "--rm", "--network=none", "--volumes-from", varve.id, world.image("amd64"),
                                  "verify")
     expect("0 faults" in verify.stdout, verify.stdout)
