@@ -547,6 +547,9 @@ def main():
         daemon.start()
         foreign.start()
         return run_tests(world)
+    except Failed as error:
+        print(f"FAIL: the daemon or qemu: {error}\n0 passed, 1 failed, 0 skipped")
+        return 1
     finally:
         signal.alarm(0)
         world.processes.stop_all()
