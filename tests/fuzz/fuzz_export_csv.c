@@ -34,6 +34,8 @@ static bool count_fields(str text, size_t *first, bool *even)
     return !quoted && rows == 4;
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct label labels[] = {{LABEL_NAME, STR("m")}, {STR("a"), STR("\",\n")}, {STR("job"), STR("")}};
