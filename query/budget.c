@@ -9,8 +9,12 @@
 
 #include "storage/base/env.h"
 
-/* The clock is read every so many series: often enough for a deadline in ms, too rarely to be seen in a profile. */
+/*
+ * The clock is read every so many series, and at each long one: few long series (those of a fine subquery) may take
+ * seconds each. Often enough for a deadline in ms, too rarely to be seen in a profile.
+ */
 #define TICKS_PER_CHECK 16
+#define SAMPLES_PER_CHECK 2048
 
 void budget_init(struct budget *b, int64_t timeout_ms, uint64_t max_samples, size_t max_bytes,
                  const atomic_bool *canceled)
@@ -44,7 +48,8 @@ err budget_tick(struct budget *b, uint64_t samples)
 {
     atomic_fetch_add_explicit(&b->read, samples, memory_order_relaxed);
     TRY(check_samples(b, atomic_load_explicit(&b->held, memory_order_relaxed) + samples));
-    if (atomic_fetch_add_explicit(&b->ticks, 1, memory_order_relaxed) % TICKS_PER_CHECK) return NULL;
+    bool due = atomic_fetch_add_explicit(&b->ticks, 1, memory_order_relaxed) % TICKS_PER_CHECK == 0;
+    if (!due && samples < SAMPLES_PER_CHECK) return NULL;
     return budget_check(b);
 }
 

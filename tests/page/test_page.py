@@ -25,7 +25,7 @@ import peerlib  # pylint: disable=wrong-import-position
 MODULES = os.path.join(peerlib.ROOT, "build/page-tests")
 SHOTS = os.path.join(peerlib.ROOT, "build/screenshots")
 SIZE_MAX = 250 * 1024  # all that a browser loads, compressed
-BROWSER_SECONDS = 300
+BROWSER_SECONDS = 700
 STEP = 15
 
 passed = failed = 0

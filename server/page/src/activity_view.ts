@@ -78,7 +78,7 @@ export class ActivityView implements Mounted {
     const choices = h("div", { class: "joined pad-bottom", role: "group", "aria-label": "Order" }, ORDERS.map(([order, text]) => button({ text, pressed: order === this.order, click: () => choose(order) })));
     const list = { sum: tops.topBySumDuration, avg: tops.topByAvgDuration, count: tops.topByCount }[this.order];
     const focused = this.top.contains(document.activeElement);
-    fill(this.top, choices, bars(list.map((query) => this.row(query)), "No query has ended in the last hour."), list.length > 0 && h("p", { class: "quiet small-text" }, `Queries of the last ${tops.maxLifetime}, by their text and range.`));
+    fill(this.top, choices, bars(list.map((query) => this.row(query)), "No query has ended in the last hour."), list.length > 0 && h("p", { class: "quiet small-text pad" }, "Queries of the last hour, by their text and range."));
     if (focused) choices.querySelector<HTMLElement>("[aria-pressed=true]")?.focus();
   }
 

@@ -11,6 +11,7 @@ import { bars, card, excuse, figure, type Mounted } from "./view";
 const LISTED = 300;
 const SHOWN = 12;
 const SERIES_SHOWN = 30;
+const UNUSED_MAX = 1000;
 
 // A server that runs for less than an hour knows only what began since it started.
 function begun(status: TsdbStatus): string {
@@ -83,9 +84,8 @@ export class ExploreView implements Mounted {
   // ---- the overview
 
   private async showOverview(): Promise<void> {
-    const figures = h("div", { class: "figures-row" }), most = h("div", { class: "grid masonry" }), unused = h("div");
-    const fresh = h("div");
-    fill(this.main, h("h1", { class: "unseen" }, "Metrics"), figures, h("div", { class: "grid" }, fresh, unused), most);
+    const figures = h("div", { class: "figures-row" }), fresh = h("div"), unused = h("div"), most = h("div", { class: "inline" });
+    fill(this.main, h("h1", { class: "unseen" }, "Metrics"), figures, h("div", { class: "grid" }, most, fresh, unused));
     await Promise.all([this.loadStatus(figures, fresh, most), this.loadUnused(unused)]);
   }
 
@@ -123,10 +123,10 @@ export class ExploreView implements Mounted {
 
   private async loadUnused(into: HTMLElement): Promise<void> {
     try {
-      const stats = await getBody<NameStats>("api/v1/status/metric_names_stats", { le: 0, limit: 200 });
-      const rows = stats.records.map((record) => h("li", {}, h("button", { type: "button", class: "chip mono", on: { click: () => go("explore", record.metricName) } }, record.metricName)));
+      const stats = await getBody<NameStats>("api/v1/status/metric_names_stats", { le: 0, limit: UNUSED_MAX });
+      const rows = stats.records.map((record) => h("li", {}, h("button", { type: "button", class: "name mono", title: record.metricName, on: { click: () => go("explore", record.metricName) } }, h("span", {}, record.metricName))));
       const since = stats.statsCollectedSince > 0 ? ` since ${formatTime(stats.statsCollectedSince * 1000)}` : "";
-      fill(into, card("Never queried", h("p", { class: "quiet pad" }, rows.length > 0 ? `${plural(rows.length, "metric")} that no query asked for${since}.` : `Every metric was asked for${since}.`), h("ul", { class: "chips" }, rows)));
+      fill(into, card("Never queried", h("p", { class: "quiet card-note" }, rows.length > 0 ? `${plural(rows.length, "metric")}${rows.length === UNUSED_MAX ? " or more" : ""} that no query asked for${since}.` : `Every metric was asked for${since}.`), h("ul", { class: "tall-list" }, rows)));
     } catch (error) {
       if (!this.control.signal.aborted) fill(into, card("Never queried", excuse(error, "statistics of use")));
     }

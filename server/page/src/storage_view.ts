@@ -45,9 +45,9 @@ function varves(): SVGElement {
   return svg("defs", {}, svg("pattern", { id: "varves", width: 20, height: 21, patternUnits: "userSpaceOnUse" }, lines));
 }
 
-function ticks(from: number, to: number): { at: number; text: string }[] {
+function ticks(from: number, to: number, most: number): { at: number; text: string }[] {
   const day = 86400e3;
-  const size = [day / 24, day / 8, day / 4, day, 2 * day, 7 * day, 14 * day, 30.44 * day, 91.3 * day, 365.25 * day].find((each) => (to - from) / each <= 8) ?? 365.25 * day * 5;
+  const size = [day / 24, day / 8, day / 4, day, 2 * day, 7 * day, 14 * day, 30.44 * day, 91.3 * day, 365.25 * day].find((each) => (to - from) / each <= most) ?? 365.25 * day * 5;
   const out: { at: number; text: string }[] = [];
   for (let at = Math.ceil(from / size) * size; at <= to; at += size) out.push({ at, text: size < day ? formatTime(at).slice(5, 16) : formatDay(at) });
   return out;
@@ -118,7 +118,7 @@ export class StorageView implements Mounted {
     const thick = thicknesses(placed, lanes);
     const bottom = TOP + HEAD + 6 + thick.reduce((sum, each) => sum + each + GAP, 0);
     const y = (lane: number): number => bottom - thick.slice(0, lane + 1).reduce((sum, each) => sum + each + GAP, 0);
-    const axis = ticks(from, to).map(({ at, text }) => svg("g", {}, svg("line", { x1: x(at), x2: x(at), y1: TOP - 4, y2: bottom, class: "core-tick" }), svg("text", { x: x(at) + 4, y: 12, class: "core-label" }, text)));
+    const axis = ticks(from, to, Math.max(2, Math.min(8, this.core.clientWidth / 120))).map(({ at, text }) => svg("g", {}, svg("line", { x1: x(at), x2: x(at), y1: TOP - 4, y2: bottom, class: "core-tick" }), svg("text", { x: x(at) + 4, y: 12, class: "core-label" }, text)));
     const borders = status.partitions.map((partition) => svg("line", { x1: x(partition.minTime), x2: x(partition.minTime), y1: TOP - 6, y2: bottom, class: "core-border" }));
     const layers = placed.map((each) => this.layer(each, x, y(each.lane), thick[each.lane]!));
     const water = head.map((each) => {
@@ -143,7 +143,8 @@ export class StorageView implements Mounted {
   }
 
   private layer({ part, partition }: Placed, x: (t: number) => number, y: number, thick: number): SVGElement {
-    const box = { x: x(part.minTime), y, width: Math.max(2, x(part.maxTime) - x(part.minTime)), height: thick };
+    const width = Math.max(5, x(part.maxTime) - x(part.minTime));
+    const box = { x: Math.min(x(part.minTime), WIDTH - width), y, width, height: thick };
     const rect = svg("rect", { ...box, rx: Math.min(3, thick / 3), class: `core-part level-${Math.min(part.level, LEVEL_COLORS - 1)}`, tabindex: 0, role: "img", "aria-label": `part ${part.name}, level ${part.level}, ${short(part.samples)} samples` });
     this.interactive(rect, () =>
       this.tell(part.name, [`partition ${partition.name}`, `level ${part.level}`, `${count(part.samples)} samples`, `${count(part.series)} series`, `${bytes(part.bytes)}${part.samples > 0 ? `, ${(part.bytes / part.samples).toFixed(2)} bytes a sample` : ""}`, `${formatTime(part.minTime)} – ${formatTime(part.maxTime)}`]),
