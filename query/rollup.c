@@ -1,13 +1,13 @@
 /*
- * rollup.c: the range functions that need more than their window's samples in order: windows
- * themselves, rates, sums, extremes, first and last, counts.
+ * rollup.c: the range functions, all steps of a series at once: windows themselves, rates, extremes, first and last,
+ * counts, quantiles.
  *
  * Cost is O(samples + steps) a series. How:
  *   rate, increase, delta      ends of the window, plus the resets inside it from a list of all resets
  *   changes, resets            differences of prefix counts
- *   sum, avg                   short windows by Kahan summation, long ones by differences of prefix
- *                              sums in two doubles (some 106 bits), if all values are of sane size
- *   min, max                   a monotonic queue of candidates
+ *   sums and what is made of them   rollup_sums.c
+ *   min, max and their times   a monotonic queue of candidates
+ *   quantile                   the window kept sorted
  *   others                     by index, or by rollup_one (rollup_one.c) window by window
  * Sources: Prometheus querying documentation (functions), its extrapolation rules for rate.
  */
@@ -191,97 +191,20 @@ static void roll_delta(const struct rollup_in *in, double *out)
         rates(in, out, false, false);
 }
 
-/* ---- sums ----------------------------------------------------------------------------------------------- */
-
-/* Windows up to this many samples are summed one by one: exactly as Prometheus does, and as fast. */
-#define SUM_DIRECT_MAX 16
-/* Beyond this, prefix sums could overflow or drown small values. */
-#define SUM_SANE_MAX 1e200
-
-/* An unevaluated sum of two doubles. */
-struct wide {
-    double hi, lo;
-};
-
-static inline struct wide wide_add(struct wide a, double x)
-{
-    double s = a.hi + x, part = s - a.hi;
-    double lo = a.lo + ((a.hi - (s - part)) + (x - part));
-    double hi = s + lo;
-    return (struct wide){hi, lo - (hi - s)};
-}
-
-static inline struct wide wide_sub(struct wide a, struct wide b)
-{
-    double s = a.hi - b.hi, part = s - a.hi;
-    double lo = ((a.hi - (s - part)) - (b.hi + part)) + (a.lo - b.lo);
-    double hi = s + lo;
-    return (struct wide){hi, lo - (hi - s)};
-}
-
-/* Prefix sums of all samples; NULL if a value is not finite or too large. */
-static const struct wide *prefix_sums(const struct rollup_in *in)
-{
-    struct wide *prefix = rollup_scratch_need(in->scratch, (in->n + 1) * sizeof *prefix);
-    prefix[0] = (struct wide){0, 0};
-    for (size_t k = 0; k < in->n; k++) {
-        if (!(fabs(in->v[k]) < SUM_SANE_MAX)) return NULL;
-        prefix[k + 1] = wide_add(prefix[k], in->v[k]);
-    }
-    return prefix;
-}
-
-/* True if summing all windows one by one costs no more than prefix sums over all samples do. */
-static bool direct_is_cheap(const struct rollup_in *in)
-{
-    uint64_t longest = 0, total = 0;
-    for (uint32_t i = 0; i < in->n_steps; i++) {
-        uint32_t n = in->hi[i] - in->lo[i];
-        if (n > longest) longest = n;
-        total += n;
-    }
-    return longest <= SUM_DIRECT_MAX || total <= 2 * (uint64_t)in->n;
-}
-
-/* Sum or average of each window. */
-static inline void sums(const struct rollup_in *in, double *out, enum rollup_code code)
-{
-    double none = no_sample();
-    const struct wide *prefix = direct_is_cheap(in) ? NULL : prefix_sums(in);
-    for (uint32_t i = 0; i < in->n_steps; i++) {
-        uint32_t lo = in->lo[i], hi = in->hi[i];
-        if (lo == hi) {
-            out[i] = none;
-        } else if (!prefix || hi - lo <= SUM_DIRECT_MAX) {
-            out[i] = rollup_one(code, in, i, in->t + lo, in->v + lo, hi - lo);
-        } else {
-            struct wide w = wide_sub(prefix[hi], prefix[lo]);
-            double count = (double)(hi - lo);
-            out[i] = code == ROLLUP_SUM ? w.hi : w.hi / count + w.lo / count;
-        }
-    }
-}
-
-static void roll_sum(const struct rollup_in *in, double *out)
-{
-    sums(in, out, ROLLUP_SUM);
-}
-
-static void roll_avg(const struct rollup_in *in, double *out)
-{
-    sums(in, out, ROLLUP_AVG);
-}
-
 /* ---- extremes --------------------------------------------------------------------------------------------- */
 
-/* True if a earlier than b can no longer be the extreme once b is in the window. */
-static inline bool yields_to(double a, double b, bool max)
+/* What of the extreme is wanted. */
+enum extreme { EXTREME_VALUE, EXTREME_TIME };
+
+/* True if a earlier than b can no longer be the extreme once b is in the window. Of equal ones the latest has the time.
+ */
+static inline bool yields_to(double a, double b, bool max, enum extreme what)
 {
-    return isnan(a) || (max ? a < b : a > b);
+    return isnan(a) || (max ? a < b : a > b) || (what == EXTREME_TIME && a == b);
 }
 
 /* The queue holds positions in order, each better than all behind it; its head is the window's extreme. */
-static inline void extremes(const struct rollup_in *in, double *out, bool max)
+static inline void extremes(const struct rollup_in *in, double *out, bool max, enum extreme what)
 {
     double none = no_sample();
     uint32_t *queue = rollup_scratch_need(in->scratch, (in->n + 1) * sizeof *queue);
@@ -290,24 +213,39 @@ static inline void extremes(const struct rollup_in *in, double *out, bool max)
         for (; added < in->hi[i]; added++) {
             double x = in->v[added];
             if (isnan(x) && tail > head && !isnan(in->v[queue[tail - 1]])) continue; /* never beats a number */
-            while (tail > head && yields_to(in->v[queue[tail - 1]], x, max))
+            while (tail > head && yields_to(in->v[queue[tail - 1]], x, max, what))
                 tail--;
             queue[tail++] = (uint32_t)added;
         }
         while (head < tail && queue[head] < in->lo[i])
             head++;
-        out[i] = in->lo[i] == in->hi[i] ? none : head < tail ? in->v[queue[head]] : NAN;
+        if (in->lo[i] == in->hi[i]) {
+            out[i] = none;
+            continue;
+        }
+        uint32_t best = head < tail ? queue[head] : in->hi[i] - 1; /* an empty queue: all are NaN */
+        out[i] = what == EXTREME_TIME ? (double)in->t[best] / 1000 : in->v[best];
     }
 }
 
 static void roll_max(const struct rollup_in *in, double *out)
 {
-    extremes(in, out, true);
+    extremes(in, out, true, EXTREME_VALUE);
 }
 
 static void roll_min(const struct rollup_in *in, double *out)
 {
-    extremes(in, out, false);
+    extremes(in, out, false, EXTREME_VALUE);
+}
+
+static void roll_ts_of_max(const struct rollup_in *in, double *out)
+{
+    extremes(in, out, true, EXTREME_TIME);
+}
+
+static void roll_ts_of_min(const struct rollup_in *in, double *out)
+{
+    extremes(in, out, false, EXTREME_TIME);
 }
 
 /* ---- by index and by prefix counts ------------------------------------------------------------------------ */
@@ -394,7 +332,7 @@ static uint32_t least_samples(enum rollup_code code)
     return two ? 2 : 1;
 }
 
-static inline void each(const struct rollup_in *in, double *out, enum rollup_code code)
+void rollup_each(const struct rollup_in *in, double *out, enum rollup_code code)
 {
     uint32_t least = least_samples(code);
     for (uint32_t i = 0; i < in->n_steps; i++) {
@@ -441,7 +379,7 @@ static size_t sorted_at(const double *v, size_t n, double x)
 static void roll_quantile(const struct rollup_in *in, double *out)
 {
     if (in->n_steps == 1) {
-        each(in, out, ROLLUP_QUANTILE);
+        rollup_each(in, out, ROLLUP_QUANTILE);
         return;
     }
     double *sorted = rollup_scratch_need(in->scratch, (in->n + 1) * sizeof *sorted);
@@ -461,56 +399,31 @@ static void roll_quantile(const struct rollup_in *in, double *out)
     }
 }
 
-/* ---- functions that go window by window
- * ------------------------------------------------------------------------------- */
+/* ---- functions that go window by window ---------------------------------------------------------------------- */
 
-static void roll_deriv(const struct rollup_in *in, double *out)
-{
-    each(in, out, ROLLUP_DERIV);
-}
 static void roll_double_exponential(const struct rollup_in *in, double *out)
 {
-    each(in, out, ROLLUP_DOUBLE_EXPONENTIAL);
+    rollup_each(in, out, ROLLUP_DOUBLE_EXPONENTIAL);
 }
 static void roll_idelta(const struct rollup_in *in, double *out)
 {
-    each(in, out, ROLLUP_IDELTA);
+    rollup_each(in, out, ROLLUP_IDELTA);
 }
 static void roll_irate(const struct rollup_in *in, double *out)
 {
-    each(in, out, ROLLUP_IRATE);
+    rollup_each(in, out, ROLLUP_IRATE);
 }
 static void roll_mad(const struct rollup_in *in, double *out)
 {
-    each(in, out, ROLLUP_MAD);
-}
-static void roll_predict_linear(const struct rollup_in *in, double *out)
-{
-    each(in, out, ROLLUP_PREDICT_LINEAR);
-}
-static void roll_stddev(const struct rollup_in *in, double *out)
-{
-    each(in, out, ROLLUP_STDDEV);
-}
-static void roll_stdvar(const struct rollup_in *in, double *out)
-{
-    each(in, out, ROLLUP_STDVAR);
-}
-static void roll_ts_of_max(const struct rollup_in *in, double *out)
-{
-    each(in, out, ROLLUP_TS_OF_MAX);
-}
-static void roll_ts_of_min(const struct rollup_in *in, double *out)
-{
-    each(in, out, ROLLUP_TS_OF_MIN);
+    rollup_each(in, out, ROLLUP_MAD);
 }
 
 static const rollup_fn TABLE[ROLLUP_CODES] = {
-    [ROLLUP_AVG] = roll_avg,
+    [ROLLUP_AVG] = rollup_avg,
     [ROLLUP_CHANGES] = roll_changes,
     [ROLLUP_COUNT] = roll_count,
     [ROLLUP_DELTA] = roll_delta,
-    [ROLLUP_DERIV] = roll_deriv,
+    [ROLLUP_DERIV] = rollup_deriv,
     [ROLLUP_DOUBLE_EXPONENTIAL] = roll_double_exponential,
     [ROLLUP_FIRST] = roll_first,
     [ROLLUP_IDELTA] = roll_idelta,
@@ -520,14 +433,14 @@ static const rollup_fn TABLE[ROLLUP_CODES] = {
     [ROLLUP_MAD] = roll_mad,
     [ROLLUP_MAX] = roll_max,
     [ROLLUP_MIN] = roll_min,
-    [ROLLUP_PREDICT_LINEAR] = roll_predict_linear,
+    [ROLLUP_PREDICT_LINEAR] = rollup_predict_linear,
     [ROLLUP_PRESENT] = roll_present,
     [ROLLUP_QUANTILE] = roll_quantile,
     [ROLLUP_RATE] = roll_rate,
     [ROLLUP_RESETS] = roll_resets,
-    [ROLLUP_STDDEV] = roll_stddev,
-    [ROLLUP_STDVAR] = roll_stdvar,
-    [ROLLUP_SUM] = roll_sum,
+    [ROLLUP_STDDEV] = rollup_stddev,
+    [ROLLUP_STDVAR] = rollup_stdvar,
+    [ROLLUP_SUM] = rollup_sum,
     [ROLLUP_TS_OF_FIRST] = roll_ts_of_first,
     [ROLLUP_TS_OF_LAST] = roll_ts_of_last,
     [ROLLUP_TS_OF_MAX] = roll_ts_of_max,

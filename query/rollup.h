@@ -48,6 +48,15 @@ typedef void (*rollup_fn)(const struct rollup_in *in, double *out);
 rollup_fn rollup_function(enum rollup_code code);
 /* The variant for in->start != NULL (rollup_start.c); the same function where start timestamps change nothing. */
 rollup_fn rollup_started_function(enum rollup_code code, bool extended);
+/* Each window by rollup_one. */
+void rollup_each(const struct rollup_in *in, double *out, enum rollup_code code);
+/* rollup_sums.c: functions that are made of sums over the window. */
+void rollup_sum(const struct rollup_in *in, double *out);
+void rollup_avg(const struct rollup_in *in, double *out);
+void rollup_stddev(const struct rollup_in *in, double *out);
+void rollup_stdvar(const struct rollup_in *in, double *out);
+void rollup_deriv(const struct rollup_in *in, double *out);
+void rollup_predict_linear(const struct rollup_in *in, double *out);
 /* last_over_time and first_over_time keep the metric name. */
 bool rollup_keeps_name(enum rollup_code code);
 
