@@ -1,14 +1,17 @@
 /*
  * h_meta.c: which series, label names, label values and metric descriptions there are.
  *
- * On a query worker. Without start and end the whole time axis is meant, as in Prometheus.
+ * On a query worker, or on the loop where the same call was quick before (quick.h). Without start and end the whole
+ * time axis is meant, as in Prometheus.
  */
 #include "server/args.h"
 #include "server/handlers.h"
+#include "server/quick.h"
 #include "storage/base/alloc.h"
 #include "storage/base/limits.h"
 
 struct meta_call {
+    uint64_t begun_ns;
     struct match_sets sets;
     struct meta_request rq;
     struct query_notes notes;
@@ -25,6 +28,7 @@ static err meta_range(const struct exchange *x, struct meta_request *rq)
 
 static err meta_arguments(struct exchange *x, bool match_needed, struct meta_call *call)
 {
+    call->begun_ns = x->server->env->ops->mono_ns(x->server->env);
     TRY(args_match(x, match_needed, &call->sets));
     call->rq.match = &call->sets;
     TRY(meta_range(x, &call->rq));
@@ -34,6 +38,7 @@ static err meta_arguments(struct exchange *x, bool match_needed, struct meta_cal
 /* Ends the answer, or turns it into an error's; frees. */
 static void meta_finish(struct exchange *x, struct meta_call *call, err e)
 {
+    quick_note(x->server->quick, x->shape, x->server->env->ops->mono_ns(x->server->env) - call->begun_ns);
     if (e != NULL)
         answer_err(&x->out, e);
     else

@@ -67,20 +67,39 @@ static double number(const struct exchange *x, const char *name)
     return num_parse_double(args_text(x, name), &v) ? v : 0;
 }
 
+/* Ranges of about the same length are one: a factor of the square root of two. */
+static int8_t range_scale(const struct exchange *x)
+{
+    double range = number(x, "end") - number(x, "start");
+    return range > 0 ? (int8_t)(2 * log2(range)) : 0;
+}
+
 uint64_t quick_shape(const struct exchange *x)
 {
     char shape[SHAPE_MAX + 64];
     str text = args_text(x, "query"), step = args_text(x, "step");
     if (text.n == 0 || text.n > SHAPE_MAX || step.n > 32) return 0;
     size_t n = put_shape(text, shape);
-    /* Ranges of about the same length are one shape: a factor of the square root of two. */
-    double range = number(x, "end") - number(x, "start");
-    int8_t scale = range > 0 ? (int8_t)(2 * log2(range)) : 0;
     memcpy(shape + n, step.p != NULL ? step.p : "", step.n);
     n += step.n;
-    shape[n++] = (char)scale;
+    shape[n++] = (char)range_scale(x);
     uint64_t hash = checksum64(shape, n);
     return hash != 0 ? hash : 1;
+}
+
+uint64_t quick_shape_meta(const struct exchange *x)
+{
+    char shape[SHAPE_MAX + 64];
+    struct buf text = {.data = (uint8_t *)shape, .cap = sizeof shape, .max = sizeof shape};
+    buf_str(&text, x->path);
+    for (uint32_t i = 0; i < x->params.n; i++) {
+        const struct label *p = &x->params.v[i];
+        if (str_eq(p->name, STR("start")) || str_eq(p->name, STR("end"))) continue;
+        buf_lenstr(&text, p->name);
+        buf_lenstr(&text, p->value);
+    }
+    buf_u8(&text, (uint8_t)range_scale(x));
+    return text.failed ? 0 : checksum64(text.data, text.n) | 1;
 }
 
 static _Atomic uint64_t *entry_of(const struct quick *q, uint64_t shape)

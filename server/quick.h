@@ -19,6 +19,8 @@ void quick_destroy(struct quick *q); /* NULL allowed */
 
 /* The shape of a query's arguments; 0: it is not remembered (too long). */
 uint64_t quick_shape(const struct exchange *x);
+/* The same for a call about series and labels. Those have no timeout, so only the very same question is alike. */
+uint64_t quick_shape_meta(const struct exchange *x);
 bool quick_expected(const struct quick *q, uint64_t shape); /* NULL expects nothing, below remembers nothing */
 void quick_note(struct quick *q, uint64_t shape, uint64_t ns);
 

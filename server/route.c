@@ -275,6 +275,15 @@ static bool refuse_disabled(struct exchange *x)
     return true;
 }
 
+/* 0: never on the loop. */
+static uint64_t shape_of(const struct exchange *x)
+{
+    void (*h)(struct server * s, struct exchange * x) = x->route->handle;
+    if (h == h_query_instant || h == h_query_range) return quick_shape(x);
+    if (h == h_meta_labels || h == h_meta_label_values || h == h_meta_series) return quick_shape_meta(x);
+    return 0;
+}
+
 bool route_run(struct exchange *x)
 {
     struct server *s = x->server;
@@ -291,8 +300,7 @@ bool route_run(struct exchange *x)
         return true;
     }
     if (runs_inline(x)) return run_inline(x);
-    bool query = x->route->handle == h_query_instant || x->route->handle == h_query_range;
-    x->shape = query ? quick_shape(x) : 0;
+    x->shape = shape_of(x);
     if (quick_expected(s->quick, x->shape) && run_hurried(x)) {
         compress(x);
         return true;

@@ -3,14 +3,15 @@
  *
  * Each part and head answers from its own dictionaries; the union is sorted. Without matchers a part
  * gives its list straight away; with them, or if the range covers only some of its days, the series
- * are found first. Series that a delete took away are left out one by one, which costs only while
- * deletes are pending.
+ * are found first. A part's answer is remembered (part_answer.c), unless it is large. Series that a delete took away
+ * are left out one by one, which costs only while deletes are pending.
  */
 #include <stdlib.h>
 
 #include "storage/base/alloc.h"
 #include "storage/base/assert.h"
 #include "storage/base/map.h"
+#include "storage/part_answer.h"
 #include "storage/select_internal.h"
 
 #define FEW_SERIES 8192 /* of a part: so many are looked at one by one */
@@ -61,6 +62,7 @@ struct question {
     size_t n;
     struct time_range range;
     struct strings *out;
+    str text; /* of name and matchers, for part_answer */
 };
 
 /* ---- parts ------------------------------------------------------------------------------------------------------ */
@@ -125,11 +127,10 @@ out:
     return e;
 }
 
-static err ask_part(const struct question *q, size_t part)
+/* Adds what the part has to q->out, from its indexes. */
+static err search_part(const struct question *q, size_t part, bool deletes)
 {
     const struct part_meta *meta = part_meta(q->view->parts[part].part);
-    if (meta->t_min > q->range.t_max || meta->t_max < q->range.t_min) return NULL;
-    bool deletes = part_has_deletes(q->view, part, q->range.t_min, q->range.t_max);
     bool all = !deletes && q->n == 0 && q->range.t_min <= meta->t_min && q->range.t_max >= meta->t_max;
     struct part_cursor *c = part_cursor_create(q->view->parts[part].part);
     struct postings *found = NULL;
@@ -151,6 +152,46 @@ out:
     postings_destroy(found);
     part_cursor_destroy(c);
     return e;
+}
+
+struct part_search {
+    const struct question *q;
+    size_t part;
+};
+
+/* part_answer_fn: strings with their lengths. */
+static err find_strings(void *arg, struct buf *out, bool *small)
+{
+    (void)small;
+    const struct part_search *s = arg;
+    struct strings own = {.seen = strmap_create(&s->q->db->key)};
+    struct question q = *s->q;
+    q.out = &own;
+    err e = search_part(&q, s->part, false);
+    for (size_t i = 0; i < own.n && e == NULL; i++)
+        buf_lenstr(out, own.v[i]);
+    strings_deinit(&own);
+    return e;
+}
+
+static err ask_part(const struct question *q, size_t part)
+{
+    struct part *p = q->view->parts[part].part;
+    const struct part_meta *meta = part_meta(p);
+    if (meta->t_min > q->range.t_max || meta->t_max < q->range.t_min) return NULL;
+    if (part_has_deletes(q->view, part, q->range.t_min, q->range.t_max)) return search_part(q, part, true);
+    struct part_search search = {q, part};
+    enum part_question kind = q->name.n > 0 ? PART_ASKED_VALUES : PART_ASKED_NAMES;
+    struct part_ask ask = {kind, q->text, q->range.t_min, q->range.t_max};
+    struct part_answer answer;
+    bool known;
+    TRY(part_answer(p, &ask, find_strings, &search, &answer, &known));
+    if (!known) return search_part(q, part, false);
+    struct cursor strings = cursor_of(answer.bytes.p, answer.bytes.n);
+    while (cursor_left(&strings) > 0)
+        strings_add(q->out, cursor_lenstr(&strings));
+    part_answer_done(&answer);
+    return NULL;
 }
 
 /* ---- heads ------------------------------------------------------------------------------------------------------ */
@@ -257,9 +298,14 @@ static err ask(struct db *db, str name, const struct matcher *m, size_t n, const
 {
     struct strings set = {.seen = strmap_create(&db->key)};
     struct question q = {.db = db, .view = db_view(db), .name = name, .m = m, .n = n, .range = select_range(db, o)};
+    struct buf text = {0};
+    buf_lenstr(&text, name);
+    part_ask_matchers(m, n, &text);
+    q.text = buf_as_str(&text);
     q.out = &set;
     err e = ask_all(&q);
     if (e == NULL) strings_emit(&set, fn, arg);
+    buf_deinit(&text);
     strings_deinit(&set);
     view_unref(q.view);
     return e;

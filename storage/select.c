@@ -167,9 +167,9 @@ static err add_match(struct collector *c, struct part_cursor **cursor, size_t pa
 {
     if (m->t_min > c->s->t_max || m->t_max < c->s->t_min) return NULL;
     if (holds_an_end(c->s, m))
-        return add_source(c, (struct source){(uint32_t)part, m->id}, c->join ? &m->identity : NULL);
+        return add_source(c, (struct source){(uint32_t)part, (uint32_t)m->id}, c->join ? &m->identity : NULL);
     if (*cursor == NULL) *cursor = part_cursor_create(c->s->view->parts[part].part);
-    return add_part_series(c, *cursor, part, m->id, false);
+    return add_part_series(c, *cursor, part, (uint32_t)m->id, false);
 }
 
 /* The usual case: a selector of few series, no deletes. */
@@ -348,7 +348,7 @@ err storage_select_any(struct db *db, const struct match_set *sets, size_t n, co
     s->t_min = range.t_min;
     s->t_max = range.t_max;
     struct collector c = {.s = s, .sets = sets, .n_sets = n, .max_series = o->max_series};
-    if (n == 1) part_match_key(sets[0].m, sets[0].n, &c.key);
+    if (n == 1) part_ask_matchers(sets[0].m, sets[0].n, &c.key);
     err e = n > 0 && s->t_min <= s->t_max ? collect_all(&c) : NULL;
     if (e == NULL) {
         group_sources(&c);
