@@ -58,11 +58,6 @@ void buf_str(struct buf *b, str s)
     buf_put(b, s.p, s.n);
 }
 
-void buf_u8(struct buf *b, uint8_t v)
-{
-    buf_put(b, &v, 1);
-}
-
 /* The machine is little-endian, as the formats are. */
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "formats are written as the machine holds them");
 

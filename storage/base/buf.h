@@ -30,7 +30,14 @@ uint8_t *buf_reserve(struct buf *b, size_t n);
 
 void buf_put(struct buf *b, const void *p, size_t n);
 void buf_str(struct buf *b, str s);
-void buf_u8(struct buf *b, uint8_t v);
+static inline void buf_u8(struct buf *b, uint8_t v)
+{
+    bool room = b->n < b->cap && !b->failed;
+    uint8_t *p = __builtin_expect(room, 1) ? b->data + b->n : buf_reserve(b, 1);
+    if (p == NULL) return;
+    *p = v;
+    b->n++;
+}
 void buf_u16(struct buf *b, uint16_t v);
 void buf_u32(struct buf *b, uint32_t v);
 void buf_u64(struct buf *b, uint64_t v);

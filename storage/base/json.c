@@ -131,16 +131,48 @@ static bool is_plain(uint8_t c)
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
+/* The high bit of each byte of x that is c, and perhaps of bytes above one that is. */
+static uint64_t bytes_equal(uint64_t x, uint8_t c)
+{
+    uint64_t d = x ^ c * UINT64_C(0x0101010101010101);
+    return (d - UINT64_C(0x0101010101010101)) & ~d & UINT64_C(0x8080808080808080);
+}
+
+/* True if the eight bytes need no escape. */
+static bool eight_plain(const char *p)
+{
+    uint64_t x;
+    memcpy(&x, p, 8);
+    uint64_t low = (x - UINT64_C(0x2020202020202020)) & ~x; /* below a space */
+    return ((x | low) & UINT64_C(0x8080808080808080)) == 0 && !bytes_equal(x, '"') && !bytes_equal(x, '\\');
+}
+
+/* How many bytes from i on need no escape. */
+static size_t plain_run(str s, size_t i)
+{
+    size_t run = i;
+    while (run + 8 <= s.n && eight_plain(s.p + run))
+        run += 8;
+    while (run < s.n && is_plain((uint8_t)s.p[run]))
+        run++;
+    return run - i;
+}
+
 static void put_string(struct buf *out, str s)
 {
-    buf_u8(out, '"');
-    for (size_t i = 0; i < s.n;) {
-        size_t run = i;
-        while (run < s.n && is_plain((uint8_t)s.p[run]))
-            run++;
-        buf_put(out, s.p + i, run - i);
-        i = run;
-        if (i < s.n) i += put_special(out, s, i);
+    size_t run = plain_run(s, 0);
+    uint8_t *p = buf_reserve(out, run + 2);
+    if (p == NULL) return;
+    p[0] = '"';
+    memcpy(p + 1, s.p != NULL ? s.p : "", run);
+    p[run + 1] = '"';
+    out->n += run + 1 + (run == s.n);
+    if (run == s.n) return; /* the usual case: nothing is escaped */
+    for (size_t i = run; i < s.n;) {
+        i += put_special(out, s, i);
+        run = plain_run(s, i);
+        buf_put(out, s.p + i, run);
+        i += run;
     }
     buf_u8(out, '"');
 }
