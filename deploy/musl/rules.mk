@@ -29,7 +29,7 @@ $(MUSL)/$(1)/%.done: deploy/musl/recipes/%.sh deploy/musl/library $(MUSL)/$(1)/t
 
 CC_static-$(1) := $(filter %ccache ccache,$(CC)) $(MUSL)/$(1)/bin/cc
 CFLAGS_static-$(1) := -DVARVE_LIBC='"musl $(MUSL_VERSION)"' -O2 -fPIE -fstack-protector-strong -ffunction-sections -fdata-sections \
-	-ffile-prefix-map=$(abspath $(MUSL))=musl -isystem $(MUSL)/$(1)/include
+	-ffile-prefix-map=$(abspath $(MUSL))=musl -isystem $(abspath $(MUSL))/$(1)/include
 AR_static-$(1) := $(MUSL)/$(1)/bin/ar
 LIBS_static-$(1) := -L$(MUSL)/$(1)/lib -Wl,--gc-sections -ljemalloc $(filter -l%,$(LIBS_COMMON))
 NEEDS_static-$(1) := $(MUSL_LIBRARIES:%=$(MUSL)/$(1)/%.done)
@@ -53,3 +53,9 @@ static: deps-static
 # (make -f), so that the layer does not change with the Makefile.
 static-libraries: deps-static
 	@$(MAKE) --no-print-directory -f deploy/musl/rules.mk -j$(or $(JOBS),$(shell nproc)) Q=$(Q) $(NEEDS_static-$(ARCH))
+
+# Unit tests of the architecture that is not the host's, run under qemu-user by tests/static. Left out: *_tsan (they
+# look for races, which an emulator orders), the long random histories, and the oracle, which links more than a test.
+FOREIGN_ARCH := $(filter-out $(HOST_ARCH),$(STATIC_ARCHES))
+FOREIGN_TESTS := $(filter-out %_tsan storage/test_sim storage/test_bitflip query/test_oracle,$(TESTS))
+STATIC_TEST_BINARIES := $(STATIC_ARCHES:%=build/static-%/varve) $(FOREIGN_TESTS:%=build/static-$(FOREIGN_ARCH)/tests/%)
