@@ -54,8 +54,10 @@ static: deps-static
 static-libraries: deps-static
 	@$(MAKE) --no-print-directory -f deploy/musl/rules.mk -j$(or $(JOBS),$(shell nproc)) Q=$(Q) $(NEEDS_static-$(ARCH))
 
-# Unit tests of the architecture that is not the host's, run under qemu-user by tests/static. Left out: *_tsan (they
-# look for races, which an emulator orders), the long random histories, and the oracle, which links more than a test.
+# Unit tests of the architecture that is not the host's, run under qemu-user by tests/static: all that computes.
+# Left out: *_tsan (they look for races, which an emulator orders), the long random histories (sim, bitflip,
+# oracle), and of the server what is sockets and files: tests/static runs the whole server instead.
 FOREIGN_ARCH := $(filter-out $(HOST_ARCH),$(STATIC_ARCHES))
-FOREIGN_TESTS := $(filter-out %_tsan storage/test_sim storage/test_bitflip query/test_oracle,$(TESTS))
+FOREIGN_TESTS := $(filter-out %_tsan storage/test_sim storage/test_bitflip query/test_oracle, \
+	$(filter base/% ingest/% storage/% query/% $(addprefix server/test_,config http params answer),$(TESTS)))
 STATIC_TEST_BINARIES := $(STATIC_ARCHES:%=build/static-%/varve) $(FOREIGN_TESTS:%=build/static-$(FOREIGN_ARCH)/tests/%)

@@ -7,7 +7,7 @@ is visible. After each kill -9 and new start, the export must hold for every sam
 version or a later one that was tried, and nothing that was never tried. Limits are small, so that kills
 hit flushes and merges; some kills come while the server starts.
 
-    tests/crash/test_kill9.py [--kills 100] [--seed N] [--binary build/varve] [--keep]
+    tests/crash/test_kill9.py [--kills 100] [--seed N] [--binary build/varve] [--parts N] [--keep]
 """
 
 import argparse
@@ -221,7 +221,7 @@ def run(options, data, rng):
     verify(server, model)
     server.stop()
     made = parts_made(data)
-    if made < kills / 2:
+    if made < (kills / 2 if options.parts is None else options.parts):
         raise AssertionError("only %d parts were written in %d kills: flushes and merges were not hit" % (made, kills))
     return kills, model, samples, made
 
@@ -231,6 +231,7 @@ def main():
     p.add_argument("--kills", type=int, default=int(os.environ.get("VARVE_KILLS", "100")))
     p.add_argument("--seed", type=int, default=int(os.environ.get("VARVE_SEED", time.time_ns() % 10**9)))
     p.add_argument("--binary", default=crashlib.BINARY)
+    p.add_argument("--parts", type=int, help="how many parts must have been written; half of the kills if not given")
     p.add_argument("--keep", action="store_true", help="leave the data directory")
     options = p.parse_args()
     print("test_kill9: seed %d" % options.seed, flush=True)

@@ -167,16 +167,16 @@ class Servers(unittest.TestCase):
         self.assertEqual((status, answer["data"]["result"][0]["value"][1]), (200, "54"))
         self.stop(server)
 
-    def run_kills(self, arch, kills):
-        done = subprocess.run([os.path.join(HERE, "..", "crash", "test_kill9.py"), "--kills", str(kills), "--binary",
-                               staticlib.launcher(arch, self.room)], capture_output=True, text=True, timeout=300, check=False)
+    def run_kills(self, arch, kills, parts):
+        done = subprocess.run([os.path.join(HERE, "..", "crash", "test_kill9.py"), "--kills", str(kills), "--parts",
+                               str(parts), "--binary", staticlib.launcher(arch, self.room)], capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_kills_on_the_host(self):
-        self.run_kills(staticlib.HOST, 20)
+        self.run_kills(staticlib.HOST, 20, 4)
 
     def test_kills_under_qemu(self):
-        self.run_kills(FOREIGN, KILLS)
+        self.run_kills(FOREIGN, KILLS, 1)
 
     def test_http(self):
         done = subprocess.run([os.path.join(HERE, "..", "integration", "test_http.py")], capture_output=True, text=True,
