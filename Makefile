@@ -25,8 +25,8 @@ CFLAGS_rel := -O2 -fstack-protector-strong
 CFLAGS_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DVARVE_SLOW_CHECKS
 CFLAGS_tsan := -O1 -fsanitize=thread -DVARVE_SLOW_CHECKS
 CFLAGS_fuzz := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DVARVE_SLOW_CHECKS
-CFLAGS_native-train = -O2 -march=native -fprofile-generate -fprofile-update=prefer-atomic
-CFLAGS_native = -O2 -march=native -flto -fprofile-use=$(@:build/native/%.o=build/native-train/%.gcda) \
+CFLAGS_native-train := -O2 -march=native -fprofile-generate -fprofile-update=prefer-atomic
+CFLAGS_native := -O2 -march=native -flto -fprofile-use \
 	-fprofile-partial-training -Wno-missing-profile -Wno-coverage-mismatch -fstack-protector-strong
 LIBS_COMMON := -lzstd -lroaring -lpcre2-8 -lhttp_parser -luv -lz -lm -pthread
 LIBS_rel := $(LIBS_COMMON) -ljemalloc
@@ -147,9 +147,9 @@ TSAN_BINARIES := $(TSAN_TESTS:%=build/tsan/tests/%)
 
 test: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(ASAN_BINARIES) $(TSAN_BINARIES) fuzz-build \
-		build/page-tests/installed
+		build/page-tests/installed $(STATIC_TEST_BINARIES)
 	@tests/run --jobs $(JOBS) --fuzz-seconds $(FUZZ_SMOKE_SECONDS) $(ASAN_BINARIES) $(TSAN_BINARIES) \
-		$(FUZZ_BINARIES) --black-box integration cli crash sim conformance page e2e clients image
+		$(FUZZ_BINARIES) --black-box integration cli crash sim conformance page e2e clients image static
 
 unit: $(ASAN_BINARIES) $(TSAN_BINARIES)
 	@tests/run --jobs $(JOBS) $(ASAN_BINARIES) $(TSAN_BINARIES)
@@ -235,6 +235,8 @@ build/native-train/trained: build/native-train/varve tests/bench/train.py
 	@echo "  train $<"
 	@find build/native-train -name '*.gcda' -delete
 	$(Q)tests/bench/train.py $<
+	@rm -rf build/native && mkdir -p build/native # gcc looks for an object's profile beside it
+	@cd build/native-train && find obj -name '*.gcda' | tar -c -T - | tar -x -C ../native
 	@touch $@
 
 native: deps
