@@ -43,7 +43,9 @@ static const struct plan_node *selector_of(const struct plan_node *n)
 err slices_worth(struct exec *x, const struct plan_node *node, unsigned *n)
 {
     *n = 1;
-    const struct plan_node *selector = x->helpers ? selector_of(node) : NULL;
+    /* a fold that gives up is begun again: samples that are counted must be read once */
+    bool allowed = x->helpers && !x->plan->tally;
+    const struct plan_node *selector = allowed ? selector_of(node) : NULL;
     if (!selector) return NULL;
     struct selection *s;
     TRY(exec_selection(x, selector->window.select, &s));
