@@ -137,7 +137,8 @@ def browse(port, now, only):
     if not chromium or not shutil.which("node") or not os.path.exists(os.path.join(MODULES, "node_modules")):
         note(False, "browser", "chromium, node or build/page-tests is missing: make test installs them")
         return
-    shutil.rmtree(SHOTS, ignore_errors=True)
+    if not only:
+        shutil.rmtree(SHOTS, ignore_errors=True)
     env = {**os.environ, "PAGE_BASE": f"http://127.0.0.1:{port}", "PAGE_MODULES": MODULES, "CHROMIUM": chromium,
            "PAGE_SHOTS": SHOTS, "PAGE_NOW": str(now)}
     with subprocess.Popen(["node", os.path.join(HERE, "drive.mjs"), *only], env=env, stdout=subprocess.PIPE,
