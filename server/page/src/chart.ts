@@ -171,7 +171,7 @@ export class Chart {
       return min === 0 ? [0, 1] : min > 0 ? [0, min + around * 0.5] : [min - around * 0.5, 0];
     }
     const pad = (max - min) * 0.06;
-    const low = min >= 0 && min <= (max - min) * 0.5 ? 0 : min - pad;
+    const low = min >= 0 && (this.stack || min <= (max - min) * 0.5) ? 0 : min - pad;
     const high = max <= 0 && -max <= (max - min) * 0.5 ? 0 : max + pad;
     return [low, high];
   }
