@@ -192,7 +192,7 @@ bench: $(BENCHES:%=build/rel/bench/%)
 
 # ---- checks of the text itself; stamps under build/lint make the slow ones incremental
 LINT_SOURCES := $(SOURCES) $(wildcard tests/sim/*.c tests/fuzz/*.c tests/bench/*.c)
-LINT_FLAGS := $(filter-out -W%,$(CFLAGS_ALL)) $(VERSION_FLAGS)
+LINT_FLAGS := $(filter-out -W%,$(CFLAGS_ALL)) $(VERSION_FLAGS) -DVARVE_FLAVOUR='"lint"'
 LINT_ALL := $(wildcard $(ROOMS:%=%/*.[ch]) tests/*/*.[ch] tests/unit/*/*.[ch])
 
 lint:

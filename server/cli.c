@@ -17,6 +17,7 @@
 #include "server/server.h"
 #include "server/version.h"
 #include "storage/base/alloc.h"
+#include "storage/kernels_choice.h"
 
 enum { EXIT_GOOD, EXIT_FAILED, EXIT_USAGE };
 
@@ -266,10 +267,22 @@ static int run_client(const struct cli_command *command, int argc, char **argv, 
     return code;
 }
 
+/* VARVE_CPU names the variant of the tight loops, to compare them or to get around a fault. */
+static err choose_kernels(char **environment)
+{
+    static const char variable[] = "VARVE_CPU=";
+    const char *name = NULL;
+    for (char **e = environment; e != NULL && *e != NULL; e++)
+        if (strncmp(*e, variable, sizeof variable - 1) == 0) name = *e + sizeof variable - 1;
+    return err_wrap(kernels_choose(name), "VARVE_CPU");
+}
+
 int cli_run(int argc, char **argv, char **environment)
 {
     static const char *const help[] = {"--help", "-h", "help"};
     static const char *const version[] = {"--version", "-v"};
+    err e = choose_kernels(environment);
+    if (e != NULL) return report(e, EXIT_USAGE);
     const struct cli_command *client = argc > 1 ? client_find(argv[1]) : NULL;
     if (client != NULL) return run_client(client, argc - 2, argv + 2, environment);
     if (argc > 2 && strcmp(argv[1], "help") == 0 && client_find(argv[2]) != NULL)

@@ -19,6 +19,7 @@
 
 #include "storage/base/cpu.h"
 #include "storage/base/json.h"
+#include "storage/kernels_choice.h"
 
 #if defined(__GLIBC__)
 #include <gnu/libc-version.h>
@@ -116,6 +117,8 @@ void version_print(struct buf *out)
         buf_printf(out, "%s %s %s", i > 0 ? "," : "", facts[i].name, facts[i].value);
     buf_printf(out, "\n  cpu       ");
     cpu_features_each(cpu_features(), each_word, out);
+    buf_printf(out, "\n  kernels    %s, of", kernels_chosen());
+    kernels_each(each_word, out);
     buf_printf(out, "\n");
 }
 
@@ -153,6 +156,11 @@ void version_print_json(struct buf *out)
     json_key(&j, "cpu");
     json_array(&j);
     cpu_features_each(cpu_features(), each_json, &j);
+    json_array_end(&j);
+    put_member(&j, "kernels", kernels_chosen());
+    json_key(&j, "kernelsThere");
+    json_array(&j);
+    kernels_each(each_json, &j);
     json_array_end(&j);
     json_object_end(&j);
     buf_str(out, STR("\n"));

@@ -1,9 +1,9 @@
 /*
  * kernels.h: the tight loops under the columns: byte planes, decimal scaling, float bit order.
  *
- * A plane holds one byte of each of n unsigned numbers; planes stand most significant first. All
- * kernels are written in GCC's portable vectors or plain C, so every machine computes the same bits.
- * Pointers need no alignment unless typed; lengths may be 0. No state.
+ * A plane holds one byte of each of n unsigned numbers; planes stand most significant first. There are
+ * variants for several processors (kernels_choice.h); all compute the same bits. Pointers need no
+ * alignment unless typed; lengths may be 0; results never overlap arguments. Any thread.
  */
 #ifndef VARVE_STORAGE_KERNELS_H
 #define VARVE_STORAGE_KERNELS_H

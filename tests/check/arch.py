@@ -22,7 +22,7 @@ ARROWS = {
     "server": ["ingest", "query", "storage"],
 }
 PUBLIC = {
-    "storage": ["storage.h", "labels.h", "matcher.h", "regex.h", "column_hist.h"],
+    "storage": ["storage.h", "labels.h", "matcher.h", "regex.h", "column_hist.h", "kernels_choice.h"],
     "ingest": ["ingest.h", "json_read.h"],
     "query": ["query.h"],
 }

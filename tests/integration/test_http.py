@@ -635,6 +635,9 @@ class OwnServer(unittest.TestCase):
         code, _, text = self.run_varve("serve", env={"VARVE_LOG_FORMAT": "xml"})
         self.assertEqual(code, 2)
         self.assertIn("VARVE_LOG_FORMAT", text)
+        code, _, text = self.run_varve("serve", env={"VARVE_CPU": "mmx"})
+        self.assertEqual(code, 2)
+        self.assertIn("portable", text)
 
     # ---- commands
 
