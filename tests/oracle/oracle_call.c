@@ -78,6 +78,12 @@ static double lesser(double a, double b)
     return isnan(a) || isnan(b) ? NAN : fmin(a, b);
 }
 
+/* Where a rounding function jumps, the last bit of its argument decides. */
+static bool jumps_near(double x)
+{
+    return fabs(x - nearbyint(x)) <= 1e-9 * fmax(1, fabs(x));
+}
+
 struct simple {
     const char *name;
     double (*fn)(double);
@@ -93,6 +99,9 @@ static const struct simple SIMPLE[] = {
 /* False: the sample goes. */
 static bool map_value(struct oracle *o, str f, double v, double a, double b, double *out)
 {
+    bool jumps = (str_eq(f, STR("round")) && jumps_near(v / a + 0.5)) ||
+                 ((str_eq(f, STR("floor")) || str_eq(f, STR("ceil"))) && jumps_near(v));
+    if (o->counted && jumps) oracle_unsure(o, "rounded right where it jumps");
     for (size_t i = 0; i < ARRAY_LEN(SIMPLE); i++)
         if (str_eq(f, str_of(SIMPLE[i].name))) {
             *out = SIMPLE[i].fn(v);

@@ -47,6 +47,7 @@ double oracle_mean(const double *v, size_t n)
 double oracle_variance(struct oracle *o, const double *v, size_t n)
 {
     double mean = oracle_mean(v, n);
+    o->counted = true;
     struct oracle_sum s = {0};
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(v[i])) return NAN;
@@ -121,8 +122,9 @@ static bool last_two(const struct oracle_window *w, bool rate, double *out)
     return true;
 }
 
-/* Least squares over seconds from `origin`. */
-static void regression(const struct oracle_window *w, int64_t origin, double *slope, double *intercept)
+/* Least squares over seconds from `origin`. A slope far below the values' own size drowns like a spread does. */
+static void regression(struct oracle *o, const struct oracle_window *w, int64_t origin, double *slope,
+                       double *intercept)
 {
     struct oracle_sum x = {0}, y = {0}, xy = {0}, xx = {0};
     bool constant = true;
@@ -141,15 +143,17 @@ static void regression(const struct oracle_window *w, int64_t origin, double *sl
     }
     double n = (double)w->n, sum_x = x.sum + x.c, sum_y = y.sum + y.c;
     double covariance = xy.sum + xy.c - sum_x * sum_y / n, variance = xx.sum + xx.c - sum_x * sum_x / n;
+    o->counted = true;
+    if (fabs(covariance) < 1e-6 * fabs(xy.sum)) oracle_unsure(o, "covariance far below its terms");
     *slope = covariance / variance;
     *intercept = sum_y / n - *slope * sum_x / n;
 }
 
-static bool linear(const struct oracle_window *w, bool predict, double *out)
+static bool linear(struct oracle *o, const struct oracle_window *w, bool predict, double *out)
 {
     if (w->n < 2) return false;
     double slope, intercept;
-    regression(w, predict ? w->now : w->t[0], &slope, &intercept);
+    regression(o, w, predict ? w->now : w->t[0], &slope, &intercept);
     *out = predict ? slope * w->a + intercept : slope;
     return true;
 }
@@ -204,8 +208,8 @@ bool oracle_rollup(struct oracle *o, str f, const struct oracle_window *w, doubl
     if (str_eq(f, STR("delta"))) return extrapolated(w, false, false, out);
     if (str_eq(f, STR("irate"))) return last_two(w, true, out);
     if (str_eq(f, STR("idelta"))) return last_two(w, false, out);
-    if (str_eq(f, STR("deriv"))) return linear(w, false, out);
-    if (str_eq(f, STR("predict_linear"))) return linear(w, true, out);
+    if (str_eq(f, STR("deriv"))) return linear(o, w, false, out);
+    if (str_eq(f, STR("predict_linear"))) return linear(o, w, true, out);
     if (str_eq(f, STR("double_exponential_smoothing"))) return smoothing(o, w, out);
     if (w->n == 0) return false;
     size_t last = w->n - 1;
