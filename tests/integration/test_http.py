@@ -173,7 +173,7 @@ class SharedServer(unittest.TestCase):
         self.assertEqual(self.s.request("POST", "/api/v1/status/buildinfo")[0], 200)
 
     def test_unknown_path(self):
-        for path in ["/", "/nope", "/api/v1/search/metric_names", "/rules/test/test", "/api/v1/label/a/b/values"]:
+        for path in ["/nope", "/api/v1/search/metric_names", "/rules/test/test", "/api/v1/label/a/b/values"]:
             status, body = self.s.json(path)
             self.assertEqual((status, body["status"], body["errorType"]), (404, "error", "not_found"), path)
 
