@@ -10,6 +10,8 @@
 
 #include "storage/base/alloc.h"
 
+#define LONG_SERIES 1024 /* samples: functions may have ended early, see rollup_must_end */
+
 struct op_rollup {
     struct op op;
     struct source *source;
@@ -143,6 +145,7 @@ static err roll(struct op_rollup *o, struct series *s)
     o->overlaps = false;
     if (s->h) return roll_mixed(o, s);
     (s->start ? o->started_fn : o->fn)(&o->in, o->v);
+    if (s->n >= LONG_SERIES) TRY(budget_check(o->op.x->budget));
     return o->overlaps ? note_overlap(o, &s->labels) : NULL;
 }
 
@@ -183,7 +186,8 @@ err op_rollup_open(struct exec *x, const struct plan_node *node, struct op **out
                                .anchored = w->anchored,
                                .smoothed = w->smoothed,
                                .overlaps = &o->overlaps,
-                               .scratch = &o->scratch};
+                               .scratch = &o->scratch,
+                               .budget = x->budget};
     bool rates = o->code == ROLLUP_RATE || o->code == ROLLUP_INCREASE || o->code == ROLLUP_DELTA;
     if (rates && !w->anchored && !w->smoothed)
         o->in.times = o->times = arena_alloc(x->arena, (o->op.n + 1) * sizeof *o->times);

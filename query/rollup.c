@@ -17,6 +17,8 @@
 
 #include "storage/base/alloc.h"
 
+#define WORK_PER_CHECK 65536 /* samples between two looks at the budget */
+
 void rollup_scratch_deinit(struct rollup_scratch *s)
 {
     mem_free(s->p);
@@ -332,11 +334,23 @@ static uint32_t least_samples(enum rollup_code code)
     return two ? 2 : 1;
 }
 
+bool rollup_must_end(const struct rollup_in *in, uint64_t *work, size_t n)
+{
+    *work += n;
+    if (*work < WORK_PER_CHECK || !in->budget) return false;
+    *work = 0;
+    err e = budget_check(in->budget);
+    err_free(e);
+    return e != NULL;
+}
+
 void rollup_each(const struct rollup_in *in, double *out, enum rollup_code code)
 {
     uint32_t least = least_samples(code);
+    uint64_t work = 0;
     for (uint32_t i = 0; i < in->n_steps; i++) {
         uint32_t lo = in->lo[i], n = in->hi[i] - lo;
+        if (rollup_must_end(in, &work, n)) return;
         out[i] = n < least ? no_sample() : rollup_one(code, in, i, in->t + lo, in->v + lo, n);
     }
 }
@@ -384,14 +398,17 @@ static void roll_quantile(const struct rollup_in *in, double *out)
     }
     double *sorted = rollup_scratch_need(in->scratch, (in->n + 1) * sizeof *sorted);
     size_t n = 0;
+    uint64_t work = 0;
     uint32_t lo = 0, hi = 0;
     for (uint32_t i = 0; i < in->n_steps; i++) {
         for (; hi < in->hi[i]; hi++, n++) {
+            if (rollup_must_end(in, &work, n)) return;
             size_t at = sorted_at(sorted, n, in->v[hi]);
             memmove(sorted + at + 1, sorted + at, (n - at) * sizeof *sorted);
             sorted[at] = in->v[hi];
         }
         for (; lo < in->lo[i]; lo++, n--) {
+            if (rollup_must_end(in, &work, n)) return;
             size_t at = sorted_at(sorted, n, in->v[lo]);
             memmove(sorted + at, sorted + at + 1, (n - at - 1) * sizeof *sorted);
         }

@@ -9,6 +9,7 @@
 #ifndef VARVE_QUERY_ROLLUP_H
 #define VARVE_QUERY_ROLLUP_H
 
+#include "query/budget.h"
 #include "query/functions.h"
 #include "query/value.h"
 
@@ -37,6 +38,7 @@ struct rollup_in {
     const double *param[2];        /* scalar arguments, one a step */
     const struct rate_time *times; /* for rates, of each window with two samples or more; NULL: not known yet */
     struct rollup_scratch *scratch;
+    struct budget *budget; /* asked now and then where windows cost what they are long; NULL: there is none */
 };
 
 /* Fills lo and hi for windows (end - left, end + right]. */
@@ -48,6 +50,10 @@ typedef void (*rollup_fn)(const struct rollup_in *in, double *out);
 rollup_fn rollup_function(enum rollup_code code);
 /* The variant for in->start != NULL (rollup_start.c); the same function where start timestamps change nothing. */
 rollup_fn rollup_started_function(enum rollup_code code, bool extended);
+/* After another n samples of work, for functions whose windows cost what they are long: true if the query must end. The
+ * rest of the output is left as it is then, and whoever called finds the reason with budget_check. *work: 0 at first.
+ */
+bool rollup_must_end(const struct rollup_in *in, uint64_t *work, size_t n);
 /* Each window by rollup_one. */
 void rollup_each(const struct rollup_in *in, double *out, enum rollup_code code);
 /* rollup_sums.c: functions that are made of sums over the window. */

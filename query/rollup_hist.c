@@ -8,6 +8,8 @@
  */
 #include "query/rollup_hist.h"
 
+#define HIST_WORK 64 /* a histogram costs about as much as so many floats */
+
 #include <math.h>
 
 struct mixed {
@@ -415,8 +417,10 @@ err rollup_mixed(enum rollup_code code, const struct rollup_in *in, const struct
     struct arena scratch = {0};
     struct mixed m = {.code = code, .in = in, .notes = notes, .keep = a, .a = &scratch, .s = s};
     err e = NULL;
+    uint64_t work = 0;
     split(&m);
     for (uint32_t i = 0; i < in->n_steps; i++) {
+        if (rollup_must_end(in, &work, HIST_WORK * (in->hi[i] - in->lo[i]))) TRY_OUT(budget_check(in->budget));
         m.step = i;
         m.lo = in->lo[i];
         m.hi = in->hi[i];

@@ -220,6 +220,44 @@ static void test_against_formulas(void **state)
     mem_free(x);
 }
 
+/* Long windows of a query that nobody waits for any more are not gone through to the end. */
+static void test_ends_with_its_query(void **state)
+{
+    (void)state;
+    static const enum rollup_code CODES[] = {ROLLUP_MAD, ROLLUP_QUANTILE, ROLLUP_DOUBLE_EXPONENTIAL};
+    enum { N = 20000, STEPS = 64 };
+    struct example *x = mem_zalloc(sizeof *x);
+    int64_t *t = mem_alloc(N * sizeof *t);
+    double *v = mem_alloc(N * sizeof *v), out[STEPS];
+    uint32_t lo[STEPS], hi[STEPS];
+    for (size_t i = 0; i < N; i++) {
+        t[i] = (int64_t)i * 1000;
+        v[i] = (double)(i % 977);
+    }
+    for (uint32_t i = 0; i < STEPS; i++) {
+        lo[i] = i;
+        hi[i] = N - STEPS + i;
+        x->param[i] = 0.5;
+    }
+    atomic_bool canceled = true;
+    struct budget budget;
+    budget_init(&budget, 0, 0, 0, &canceled);
+    struct rollup_in in = {.t = t, .v = v, .n = N, .lo = lo, .hi = hi, .n_steps = STEPS};
+    in.grid = (struct grid){0, 1, STEPS};
+    in.param[0] = in.param[1] = x->param;
+    in.scratch = &x->scratch;
+    in.budget = &budget;
+    for (size_t i = 0; i < ARRAY_LEN(CODES); i++) {
+        out[STEPS - 1] = -7;
+        rollup_function(CODES[i])(&in, out);
+        assert_true(out[STEPS - 1] == -7);
+    }
+    rollup_scratch_deinit(&x->scratch);
+    mem_free(x);
+    mem_free(t);
+    mem_free(v);
+}
+
 static double once(enum rollup_code code, const double *v, size_t n)
 {
     int64_t t[64];
@@ -284,9 +322,8 @@ static void test_windows_are_left_open(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_formulas),
-        cmocka_unit_test(test_slopes_do_not_cancel),
-        cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_against_formulas),      cmocka_unit_test(test_slopes_do_not_cancel),
+        cmocka_unit_test(test_ends_with_its_query),   cmocka_unit_test(test_edges),
         cmocka_unit_test(test_windows_are_left_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
