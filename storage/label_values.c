@@ -199,6 +199,8 @@ static err ask_part(const struct question *q, size_t part)
 struct head_question {
     const struct question *q;
     const struct head *h;
+    const bool *matched; /* by handle, n_matched of them: which series count; NULL: all do */
+    uint32_t n_matched;
 };
 
 static bool head_alive(const struct head_question *hq, uint32_t handle)
@@ -214,8 +216,10 @@ static bool emit_symbol(const struct head_question *hq, uint32_t symbol)
 
 static bool any_alive(const struct head_question *hq, const uint32_t *handles, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        if (hq->matched != NULL && (handles[i] >= hq->n_matched || !hq->matched[handles[i]])) continue;
         if (head_alive(hq, handles[i])) return true;
+    }
     return false;
 }
 
@@ -250,33 +254,61 @@ static void emit_series(const struct head_question *hq, uint32_t handle, bool *s
     }
 }
 
-static err ask_head(const struct question *q, const struct head *h)
+/* From the lists of all names, or of the values of the one asked for. */
+static void walk_lists(struct head_question *hq)
 {
-    if (head_is_empty(h) || atomic_load(&h->t_min) > q->range.t_max || atomic_load(&h->t_max) < q->range.t_min)
-        return NULL;
-    struct head_question hq = {.q = q, .h = h};
-    if (q->n == 0 && q->name.n == 0) {
-        registry_each_name(h->registry, on_name, &hq);
-        return NULL;
-    }
-    if (q->n == 0) {
-        registry_each_value(h->registry, q->name, on_value, &hq);
-        return NULL;
-    }
-    uint32_t *handles;
-    size_t n;
-    TRY(registry_select(h->registry, q->m, q->n, &handles, &n));
+    if (hq->q->name.n == 0)
+        registry_each_name(hq->h->registry, on_name, hq);
+    else
+        registry_each_value(hq->h->registry, hq->q->name, on_value, hq);
+}
+
+/* Of many series: lists are walked up to their first series that counts, which is less than to look at each series. */
+static void ask_lists(struct head_question *hq, const uint32_t *handles, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (handles[i] >= hq->n_matched) hq->n_matched = handles[i] + 1;
+    bool *matched = mem_zalloc(hq->n_matched + 1);
+    for (size_t i = 0; i < n; i++)
+        matched[handles[i]] = true;
+    hq->matched = matched;
+    walk_lists(hq);
+    mem_free(matched);
+}
+
+/* Of few series: their own labels. */
+static void ask_each(const struct head_question *hq, const uint32_t *handles, size_t n)
+{
+    const struct registry *r = hq->h->registry;
     uint32_t n_symbols = 0; /* one more than the highest that these series use */
     for (size_t i = 0; i < n; i++) {
-        const struct series *s = registry_at(h->registry, handles[i]);
-        const uint32_t *pairs = registry_pairs(h->registry, s);
+        const struct series *s = registry_at(r, handles[i]);
+        const uint32_t *pairs = registry_pairs(r, s);
         for (uint32_t k = 0; k < 2u * s->n_pairs; k++)
             if (pairs[k] >= n_symbols) n_symbols = pairs[k] + 1;
     }
     bool *seen = mem_zalloc(n_symbols + 1);
     for (size_t i = 0; i < n; i++)
-        if (head_alive(&hq, handles[i])) emit_series(&hq, handles[i], seen);
+        if (head_alive(hq, handles[i])) emit_series(hq, handles[i], seen);
     mem_free(seen);
+}
+
+static err ask_head(const struct question *q, const struct head *h)
+{
+    if (head_is_empty(h) || atomic_load(&h->t_min) > q->range.t_max || atomic_load(&h->t_max) < q->range.t_min)
+        return NULL;
+    struct head_question hq = {.q = q, .h = h};
+    if (q->n == 0) {
+        walk_lists(&hq);
+        return NULL;
+    }
+    uint32_t *handles;
+    size_t n;
+    TRY(registry_select(h->registry, q->m, q->n, &handles, &n));
+    if (n > FEW_SERIES)
+        ask_lists(&hq, handles, n);
+    else
+        ask_each(&hq, handles, n);
     mem_free(handles);
     return NULL;
 }

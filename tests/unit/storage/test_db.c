@@ -323,6 +323,29 @@ static void test_label_queries(void **state)
     }
 }
 
+/* So many that lists are walked rather than series. */
+static void test_label_queries_of_many_series(void **state)
+{
+    struct fixture *f = *state;
+    char labels[64];
+    for (int i = 0; i < 9000; i++) {
+        snprintf(labels, sizeof labels, "__name__=many,g=%c,i=%d", 'a' + i % 3, i);
+        put(f->db, labels, T0, 1);
+    }
+    put(f->db, "__name__=few,g=d,other=1", T0, 1);
+    put(f->db, "__name__=many,g=e,late=1", T0 + 60000, 1);
+    for (int round = 0; round < 2; round++) { /* head; part, the second time as it was remembered */
+        for (int again = 0; again < 2; again++) {
+            assert_string_equal(values_of(f->db, "g", "many", INT64_MIN, INT64_MAX), "a b c e ");
+            assert_string_equal(values_of(f->db, "g", "few", INT64_MIN, INT64_MAX), "d ");
+            assert_string_equal(values_of(f->db, NULL, "many", INT64_MIN, INT64_MAX), "__name__ g i late ");
+            assert_string_equal(values_of(f->db, "other", "many", INT64_MIN, INT64_MAX), "");
+        }
+        if (round == 0) assert_string_equal(values_of(f->db, "g", "many", INT64_MIN, T0), "a b c ");
+        if (round == 0) ok(storage_flush(f->db));
+    }
+}
+
 static void test_delete(void **state)
 {
     struct fixture *f = *state;
@@ -632,6 +655,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_time_window, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rejects_bad_labels, setup, teardown),
         cmocka_unit_test_setup_teardown(test_label_queries, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_label_queries_of_many_series, setup, teardown),
         cmocka_unit_test_setup_teardown(test_delete, setup, teardown),
         cmocka_unit_test_setup_teardown(test_histograms, setup, teardown),
         cmocka_unit_test_setup_teardown(test_snapshot, setup, teardown),
