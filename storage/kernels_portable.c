@@ -75,14 +75,13 @@ static inline void split32(const vec32 x[4], size_t stride, unsigned width, uint
 /* 16 numbers; `last` points into the least significant plane. */
 static inline void split_block(const uint64_t *u, size_t stride, unsigned width, uint8_t *last)
 {
-    vec32 half[4];
-    for (unsigned i = 0; i < 4; i++)
-        half[i] = even32(load32(u + 4 * i), load32(u + 4 * i + 2));
-    split32(half, stride, width, last);
+    const vec32 x[8] = {load32(u),     load32(u + 2),  load32(u + 4),  load32(u + 6),
+                        load32(u + 8), load32(u + 10), load32(u + 12), load32(u + 14)};
+    const vec32 low[4] = {even32(x[0], x[1]), even32(x[2], x[3]), even32(x[4], x[5]), even32(x[6], x[7])};
+    split32(low, stride, width, last);
     if (width <= 4) return;
-    for (unsigned i = 0; i < 4; i++)
-        half[i] = odd32(load32(u + 4 * i), load32(u + 4 * i + 2));
-    split32(half, stride, width - 4, last - 4 * stride);
+    const vec32 high[4] = {odd32(x[0], x[1]), odd32(x[2], x[3]), odd32(x[4], x[5]), odd32(x[6], x[7])};
+    split32(high, stride, width - 4, last - 4 * stride);
 }
 
 static inline void join_short(const uint8_t *planes, size_t n, unsigned width, uint64_t *u)
@@ -134,12 +133,20 @@ static inline void store16(vec16 w0, vec16 w1, vec16 w2, vec16 w3, uint64_t *u)
     store32(zip16_high(w0, w1), zip16_high(w2, w3), u + 4);
 }
 
-/* 16 numbers; `last` points into the least significant plane. */
+/* Plane i, 0 if it is absent. */
+static inline vec8 plane_of(const uint8_t *last, size_t stride, const unsigned width, unsigned i)
+{
+    return i < width ? load_plane(last - i * stride) : (vec8){0};
+}
+
+/* 16 numbers; `last` points into the least significant plane. Written out: a loop over the planes would keep them in
+ * memory, and the zeros would not fold away. */
 static inline void join_block(const uint8_t *last, size_t stride, const unsigned width, uint64_t *u)
 {
-    vec8 b[8];
-    for (unsigned i = 0; i < 8; i++)
-        b[i] = i < width ? load_plane(last - i * stride) : (vec8){0};
+    const vec8 b[8] = {plane_of(last, stride, width, 0), plane_of(last, stride, width, 1),
+                       plane_of(last, stride, width, 2), plane_of(last, stride, width, 3),
+                       plane_of(last, stride, width, 4), plane_of(last, stride, width, 5),
+                       plane_of(last, stride, width, 6), plane_of(last, stride, width, 7)};
     store16(zip8_low(b[0], b[1]), zip8_low(b[2], b[3]), zip8_low(b[4], b[5]), zip8_low(b[6], b[7]), u);
     store16(zip8_high(b[0], b[1]), zip8_high(b[2], b[3]), zip8_high(b[4], b[5]), zip8_high(b[6], b[7]), u + 8);
 }

@@ -53,16 +53,21 @@ static inline void split_words(const vec w[4], size_t stride, unsigned width, ui
 static inline void split_block(const uint64_t *u, size_t stride, unsigned width, uint8_t *last)
 {
     enum { STEP = VEC_BYTES / 8 };
-    vec x[8], w[4];
-    for (size_t i = 0; i < 8; i++)
-        x[i] = load_words(u + STEP * i);
-    for (size_t i = 0; i < 4; i++)
-        w[i] = V(unpacklo_epi16)(x[2 * i], x[2 * i + 1]);
-    split_words(w, stride, width, last);
+    const vec x[8] = {load_words(u),
+                      load_words(u + STEP),
+                      load_words(u + 2 * STEP),
+                      load_words(u + 3 * STEP),
+                      load_words(u + 4 * STEP),
+                      load_words(u + 5 * STEP),
+                      load_words(u + 6 * STEP),
+                      load_words(u + 7 * STEP)};
+    const vec low[4] = {V(unpacklo_epi16)(x[0], x[1]), V(unpacklo_epi16)(x[2], x[3]), V(unpacklo_epi16)(x[4], x[5]),
+                        V(unpacklo_epi16)(x[6], x[7])};
+    split_words(low, stride, width, last);
     if (width <= 4) return;
-    for (size_t i = 0; i < 4; i++)
-        w[i] = V(unpackhi_epi16)(x[2 * i], x[2 * i + 1]);
-    split_words(w, stride, width - 4, last - 4 * stride);
+    const vec high[4] = {V(unpackhi_epi16)(x[0], x[1]), V(unpackhi_epi16)(x[2], x[3]), V(unpackhi_epi16)(x[4], x[5]),
+                         V(unpackhi_epi16)(x[6], x[7])};
+    split_words(high, stride, width - 4, last - 4 * stride);
 }
 
 /* Two registers of numbers from their lower and upper doublewords. */
@@ -81,12 +86,20 @@ static inline void join_words(vec w0, vec w1, vec w2, vec w3, uint64_t *u)
     store_numbers(V(unpackhi_epi16)(w0, w1), V(unpackhi_epi16)(w2, w3), u + 2 * STEP);
 }
 
+/* Plane i, 0 if it is absent. */
+static inline vec plane_of(const uint8_t *last, size_t stride, const unsigned width, unsigned i)
+{
+    return i < width ? arrange(load_vec(last - i * stride)) : (vec){0};
+}
+
+/* Written out: a loop over the planes would keep them in memory, and the zeros would not fold away. */
 static inline void join_block(const uint8_t *last, size_t stride, const unsigned width, uint64_t *u)
 {
     enum { STEP = VEC_BYTES / 8 };
-    vec b[8];
-    for (unsigned i = 0; i < 8; i++)
-        b[i] = i < width ? arrange(load_vec(last - i * stride)) : (vec){0};
+    const vec b[8] = {plane_of(last, stride, width, 0), plane_of(last, stride, width, 1),
+                      plane_of(last, stride, width, 2), plane_of(last, stride, width, 3),
+                      plane_of(last, stride, width, 4), plane_of(last, stride, width, 5),
+                      plane_of(last, stride, width, 6), plane_of(last, stride, width, 7)};
     join_words(V(unpacklo_epi8)(b[0], b[1]), V(unpacklo_epi8)(b[2], b[3]), V(unpacklo_epi8)(b[4], b[5]),
                V(unpacklo_epi8)(b[6], b[7]), u);
     join_words(V(unpackhi_epi8)(b[0], b[1]), V(unpackhi_epi8)(b[2], b[3]), V(unpackhi_epi8)(b[4], b[5]),
