@@ -100,6 +100,11 @@ build/$(1)/tests/%: build/$(1)/obj/tests/unit/%.o $$(SUPPORT_SOURCES:%.c=build/$
 	@mkdir -p $$(@D)
 	@echo "  link  $$@"
 	$$(Q)$$(or $$(CC_$(1)),$$(CC)) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) -o $$@ $$(filter %.o %.a,$$^) -lcmocka $$(LIBS_$(1))
+
+build/$(1)/bench/%: build/$(1)/obj/tests/bench/%.o build/$(1)/libvarve.a $$(NEEDS_$(1))
+	@mkdir -p $$(@D)
+	@echo "  link  $$@"
+	$$(Q)$$(or $$(CC_$(1)),$$(CC)) $$(CFLAGS_ALL) $$(CFLAGS_$(1)) -o $$@ $$(filter %.o %.a,$$^) $$(LIBS_$(1))
 endef
 $(foreach f,$(FLAVOURS),$(eval $(call flavour,$(f))))
 
@@ -182,11 +187,6 @@ fuzz-smoke: $(FUZZ_BINARIES)
 	@tests/run --jobs $(JOBS) --fuzz-seconds $(FUZZ_SMOKE_SECONDS) $(FUZZ_BINARIES)
 
 # ---- measurements: each program prints its own table
-build/rel/bench/%: build/rel/obj/tests/bench/%.o build/rel/libvarve.a
-	@mkdir -p $(@D)
-	@echo "  link  $@"
-	$(Q)$(CC) $(CFLAGS_ALL) $(CFLAGS_rel) -o $@ $^ $(LIBS_rel)
-
 bench: $(BENCHES:%=build/rel/bench/%)
 	@set -e; for program in $^; do echo "== $$program"; $$program; done
 
