@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs the conformance tools of ../shared (when it is there) against build/varve; ends with one totals line.
 
-usage: tests/conformance/run_shared.py [promqltest|difftest|apitest|apitest-live ...]
+usage: tests/conformance/run_shared.py [promqltest|difftest|difftest-live|apitest|apitest-live ...]
 
-apitest-live compares with a running Prometheus instead of the recording, where there is one (in VARVE_PEERS or
-build/peers): only then /federate is asked for samples young enough to be in it.
+difftest-live and apitest-live compare with a running Prometheus instead of the recording, where there is one (in
+VARVE_PEERS or build/peers): only then /federate is asked for samples young enough to be in it.
 
 What is known to differ on purpose stands in tests/conformance/allow/<tool>.txt, each entry below a comment with its
 reason; listed entries count as skipped. Everything else that fails makes the run fail. A listed entry that passes is
@@ -55,6 +55,8 @@ def commands():
         "apitest": [python, "apitest.py", "--golden", golden("api"), "--target-cmd", SERVER],
     }
     if prometheus():
+        known["difftest-live"] = [python, "difftest.py", "--native", "--target-cmd", SERVER, "--reference-cmd",
+                                  "examples/prometheus.sh {dir} {port}"]
         known["apitest-live"] = [python, "apitest.py", "--reference-cmd", "examples/prometheus.sh {dir} {port}",
                                  "--target-cmd", SERVER]
     return known
