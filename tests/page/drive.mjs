@@ -370,7 +370,7 @@ const checks = {
   async "running queries can be canceled"() {
     const page = await open("/?view=activity");
     const slow = page.evaluate(async () => {
-      const query = "quantile_over_time(0.5, vector((time() * 7919) % 100003)[80h:1s])"; // some ten seconds
+      const query = "quantile_over_time(0.5, vector((time() * 7919) % 100003)[200h:1s])"; // some ten seconds
       const end = Math.floor(Date.now() / 1000);
       const answer = await fetch("api/v1/query_range", { method: "POST", body: new URLSearchParams({ query, start: end - 60, end, step: 1 }) });
       return answer.status;
