@@ -3,12 +3,13 @@
  *
  * Short windows are summed up one by one, exactly as Prometheus does. Windows that are long and overlap are
  * differences of prefix sums over all samples of the series, in two doubles (some 106 bits), so that each step costs
- * the same whatever its window: O(samples + steps). Results are then nearer to the truth than those of Prometheus's
- * formulas, from which they may differ in the last bits, or more where those cancel. A series with a value that is not
- * finite, or huge, goes window by window.
+ * the same whatever its window: O(samples + steps). The last bits may differ from Prometheus's.
  *
- * Squares and products are taken of v - v[0] and of whole milliseconds since t[0], which keeps what has to cancel
- * small; a variance that still loses too many bits is computed from its samples.
+ * Where what is summed up cancels (the slope of a clock, the spread of values far from zero), Prometheus's own formulas
+ * lose digits, and answers are to be the same as its: such windows are taken one by one, like those of a series with
+ * a value that is not finite, or huge.
+ *
+ * Squares and products are taken of v - v[0] and of whole milliseconds since t[0].
  * Source of the arithmetic: Dekker, "A floating-point technique for extending the available precision" (1971).
  */
 #include "query/rollup.h"
@@ -20,8 +21,10 @@
 /* Beyond this, prefix sums could overflow or drown small values; their squares must not overflow either. */
 #define SUM_SANE_MAX 1e200
 #define SQUARE_SANE_MAX 1e100
-/* A variance below this share of the mean square has lost more than half of its 106 bits. */
-#define VARIANCE_SHARE_MIN 0x1p-50
+/* A variance below this share of the mean's square, or a covariance below this share of the products' sum, depends in
+ * its eleventh digit on the way of counting. */
+#define VARIANCE_SHARE_MIN 0x1p-33
+#define COVARIANCE_SHARE_MIN 0x1p-16
 
 /* ---- sums in two doubles ----------------------------------------------------------------------------------- */
 
@@ -171,7 +174,8 @@ static double variance(const struct rollup_in *in, const struct moments *m, uint
     if (m[hi - 1].changes == m[lo].changes) return 0; /* all are equal */
     struct wide sum = wide_minus(m[hi].sum, m[lo].sum), squares = wide_minus(m[hi].squares, m[lo].squares);
     double rest = -wide_value(product_minus(sum, wide_over(sum, count), squares));
-    if (rest < squares.hi * VARIANCE_SHARE_MIN) return one(in, ROLLUP_STDVAR, i);
+    double mean = in->v[0] + sum.hi / count;
+    if (rest < mean * mean * count * VARIANCE_SHARE_MIN) return one(in, ROLLUP_STDVAR, i);
     return rest / count;
 }
 
@@ -231,6 +235,7 @@ static const struct products *prefix_products(const struct rollup_in *in)
  * value at the origin. */
 struct line {
     double slope, intercept;
+    bool cancels; /* in doubles it would be of little worth */
 };
 
 static struct line line_through(const struct products *from, const struct products *to, double origin, double count)
@@ -241,8 +246,10 @@ static struct line line_through(const struct products *from, const struct produc
     xx = wide_plus(xx, wide_times(product(origin, origin), count));
     x = wide_minus(x, product(origin, count));
     struct wide mean = wide_over(x, count);
-    double slope = wide_value(product_minus(mean, y, xy)) / wide_value(product_minus(mean, x, xx));
-    return (struct line){slope * 1e3, wide_value(wide_over(y, count)) - slope * wide_value(mean)};
+    double covariance = wide_value(product_minus(mean, y, xy)), spread = wide_value(product_minus(mean, x, xx));
+    double slope = covariance / spread;
+    bool cancels = fabs(covariance) < fabs(xy.hi) * COVARIANCE_SHARE_MIN;
+    return (struct line){slope * 1e3, wide_value(wide_over(y, count)) - slope * wide_value(mean), cancels};
 }
 
 static double regress(const struct rollup_in *in, const struct products *p, uint32_t i, enum rollup_code code)
@@ -252,6 +259,7 @@ static double regress(const struct rollup_in *in, const struct products *p, uint
     if (constant) return predict ? in->v[lo] + 0 * in->param[0][i] : 0;
     int64_t origin = predict ? grid_time(&in->grid, i) : in->t[lo];
     struct line l = line_through(&p[lo], &p[hi], (double)(origin - in->t[0]), (double)(hi - lo));
+    if (l.cancels) return one(in, code, i);
     return predict ? l.slope * in->param[0][i] + l.intercept : l.slope;
 }
 
