@@ -74,7 +74,7 @@ struct oracle {
     int64_t step;       /* of the query; 0 = instant */
     int64_t lookback_ms, subquery_step_ms;
     bool failed, ambiguous, finishing;
-    bool counted; /* a variance or slope was made: its last bit depends on the way of counting */
+    bool counted;    /* a variance or slope was made: its last bit depends on the way of counting */
     const char *why; /* of failed or ambiguous */
 };
 
