@@ -44,7 +44,7 @@ static void test_bound(void **state)
             touch(c, &l, rng_below(&r, 4000));
             assert_true(fcache_bytes(c) <= sizes[i] + 16 * 3300); /* a newest entry a shard may be over */
         }
-        if (sizes[i] > 0) assert_true(fcache_bytes(c) > sizes[i] / 2);
+        if (sizes[i] > 16 * 3300) assert_true(fcache_bytes(c) > sizes[i] / 2); /* it is used, too */
         fcache_destroy(c);
     }
 }
