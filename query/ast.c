@@ -90,15 +90,12 @@ struct expr **expr_chain(const struct expr *top, struct arena *a, uint32_t *n)
     return chain;
 }
 
-void expr_deinit(struct expr *e)
+void expr_walk(struct expr *e, void (*fn)(void *arg, struct expr *e), void *arg)
 {
     while (e) {
         struct expr *next = NULL; /* the child to go on with; the others are done by recursion */
+        fn(arg, e);
         switch (e->kind) {
-        case EXPR_SELECTOR:
-            for (uint32_t i = 0; i < e->selector.n_matchers; i++)
-                matcher_deinit(&e->selector.matchers[i]);
-            break;
         case EXPR_RANGE:
             next = e->range.selector;
             break;
@@ -107,14 +104,14 @@ void expr_deinit(struct expr *e)
             break;
         case EXPR_CALL:
             for (uint32_t i = 0; i < e->call.n_args; i++)
-                expr_deinit(e->call.args[i]);
+                expr_walk(e->call.args[i], fn, arg);
             break;
         case EXPR_AGGREGATE:
-            expr_deinit(e->aggregate.param);
+            expr_walk(e->aggregate.param, fn, arg);
             next = e->aggregate.inner;
             break;
         case EXPR_BINARY:
-            expr_deinit(e->binary.rhs);
+            expr_walk(e->binary.rhs, fn, arg);
             next = e->binary.lhs;
             break;
         case EXPR_UNARY:
@@ -123,6 +120,7 @@ void expr_deinit(struct expr *e)
         case EXPR_PAREN:
             next = e->paren;
             break;
+        case EXPR_SELECTOR:
         case EXPR_NUMBER:
         case EXPR_STRING:
         case EXPR_STEP:
@@ -131,4 +129,17 @@ void expr_deinit(struct expr *e)
         }
         e = next;
     }
+}
+
+static void deinit_node(void *arg, struct expr *e)
+{
+    (void)arg;
+    if (e->kind != EXPR_SELECTOR) return;
+    for (uint32_t i = 0; i < e->selector.n_matchers; i++)
+        matcher_deinit(&e->selector.matchers[i]);
+}
+
+void expr_deinit(struct expr *e)
+{
+    expr_walk(e, deinit_node, NULL);
 }

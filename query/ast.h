@@ -170,6 +170,9 @@ const char *aggregate_op_text(enum aggregate_op op); /* "sum", ... */
 /* The chain that leans left from top: its n operators from the innermost (whose lhs is no binary node) up to top, in a.
  * top must be binary. */
 struct expr **expr_chain(const struct expr *top, struct arena *a, uint32_t *n);
+/* Calls fn with e and every node below it, in no order that matters. Chains of left operands are a loop, other nesting
+ * is recursion, which PROMQL_DEPTH_MAX bounds. NULL allowed. */
+void expr_walk(struct expr *e, void (*fn)(void *arg, struct expr *e), void *arg);
 /* Frees what nodes own outside the arena (regexes). NULL allowed. */
 void expr_deinit(struct expr *e);
 

@@ -17,48 +17,12 @@ struct selectors {
     size_t n, cap;
 };
 
-/* Left-leaning chains in a loop, all other nesting by recursion, as ast.h has it. */
-static void collect(struct selectors *all, const struct expr *e)
+static void collect(void *arg, struct expr *e)
 {
-    while (e) {
-        const struct expr *next = NULL;
-        switch (e->kind) {
-        case EXPR_SELECTOR:
-            all->v = mem_grow(all->v, &all->cap, all->n + 1, sizeof *all->v);
-            all->v[all->n++] = (struct exemplar_selector){e->selector.matchers, e->selector.n_matchers};
-            break;
-        case EXPR_RANGE:
-            next = e->range.selector;
-            break;
-        case EXPR_SUBQUERY:
-            next = e->subquery.inner;
-            break;
-        case EXPR_CALL:
-            for (uint32_t i = 0; i < e->call.n_args; i++)
-                collect(all, e->call.args[i]);
-            break;
-        case EXPR_AGGREGATE:
-            collect(all, e->aggregate.param);
-            next = e->aggregate.inner;
-            break;
-        case EXPR_BINARY:
-            collect(all, e->binary.rhs);
-            next = e->binary.lhs;
-            break;
-        case EXPR_UNARY:
-            next = e->unary.inner;
-            break;
-        case EXPR_PAREN:
-            next = e->paren;
-            break;
-        case EXPR_NUMBER:
-        case EXPR_STRING:
-        case EXPR_STEP:
-        case EXPR_QRANGE:
-            break;
-        }
-        e = next;
-    }
+    struct selectors *all = arg;
+    if (e->kind != EXPR_SELECTOR) return;
+    all->v = mem_grow(all->v, &all->cap, all->n + 1, sizeof *all->v);
+    all->v[all->n++] = (struct exemplar_selector){e->selector.matchers, e->selector.n_matchers};
 }
 
 static void put_exemplar(struct json *j, const struct exemplar *x)
@@ -101,7 +65,7 @@ err query_exemplars(struct query_engine *q, str text, int64_t start_ms, int64_t 
     size_t n;
     err e = NULL;
     TRY_OUT(promql_parse(text, q->o.experimental, &arena, &tree));
-    collect(&all, tree);
+    expr_walk(tree, collect, &all);
     TRY_OUT(storage_exemplars(q->o.db, all.v, all.n, start_ms, end_ms, &arena, &series, &n));
     put_all(series, n, out);
     e = buf_status(out, "the answer");
