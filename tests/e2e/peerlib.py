@@ -55,6 +55,20 @@ def free_ports(count):
     return ports
 
 
+class Tally:
+    """Counts checks, prints failures."""
+
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def note(self, ok, what, detail=""):
+        if ok:
+            self.passed += 1
+        else:
+            self.failed += 1
+            print(f"FAILED: {what}\n    {detail}", flush=True)
+
+
 class Processes:
     """Started programs; all are ended at the end, each by its pid."""
 

@@ -96,20 +96,6 @@ def case(name, changes, firing, minutes):
                                   "eval_time": f"{minutes - 1}m", "exp_samples": expected}]}
 
 
-class Tally:
-    """Counts checks, prints failures."""
-
-    def __init__(self):
-        self.passed = self.failed = 0
-
-    def note(self, ok, what, detail=""):
-        if ok:
-            self.passed += 1
-        else:
-            self.failed += 1
-            print(f"FAILED: {what}\n    {detail}", flush=True)
-
-
 def command(*words):
     """Exit code and all output."""
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
@@ -130,7 +116,7 @@ def check_runbook(tally, rules):
 
 def main():
     """All checks; the last line is what tests/run reads."""
-    tally = Tally()
+    tally = peerlib.Tally()
     with open(RULES, encoding="utf-8") as file:
         check_runbook(tally, file.read())
     peers = peerlib.find_peers(["promtool", "vmalert"])

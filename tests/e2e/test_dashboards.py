@@ -48,20 +48,6 @@ MAY_BE_EMPTY = [
 ]
 
 
-class Tally:
-    """Counts checks, prints failures."""
-
-    def __init__(self):
-        self.passed = self.failed = 0
-
-    def note(self, ok, what, detail=""):
-        if ok:
-            self.passed += 1
-        else:
-            self.failed += 1
-            print(f"FAILED: {what}\n    {detail}", flush=True)
-
-
 def post(port, path, body=b""):
     """A POST; its status."""
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=body, method="POST")
@@ -193,7 +179,7 @@ def check_provisioning(tally):
 
 def run(folder):
     """All checks."""
-    tally = Tally()
+    tally = peerlib.Tally()
     check_provisioning(tally)
     peers = peerlib.find_peers(["prometheus", "prometheus-node-exporter"])
     names = ["varve", "node", "prometheus"]
