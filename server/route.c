@@ -306,9 +306,9 @@ bool route_run(struct exchange *x)
         return true;
     }
     if (send_away(s, x)) return false;
-    answer_error(&x->out, 503, "unavailable",
-                 "too many requests are waiting: %zu, while %llu queries run (--query.concurrency)",
-                 worker_queued(worker_of(s, x->route->where)), (unsigned long long)s->config->query_concurrency);
+    struct worker *busy = worker_of(s, x->route->where);
+    answer_error(&x->out, 503, "unavailable", "too many requests are waiting: %zu, while %u run%s", worker_queued(busy),
+                 worker_threads(busy), busy == s->queries ? " (--query.concurrency)" : "");
     x->out.retry_after_s = 5;
     return true;
 }
