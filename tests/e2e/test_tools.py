@@ -154,8 +154,11 @@ class Tools:
         peerlib.wait_until("two alerts", lambda: set(self.alerts()) == {"Orders", "Load"}, 30, self.processes)
         before = self.alerts()["Orders"]
         self.check(before["annotations"]["summary"] == "41.5 in a, 2", "the annotation", before["annotations"])
-        peerlib.wait_until("what is written back", lambda: self.api.scalar("ALERTS_FOR_STATE{alertname='Load'}"), 20,
-                           self.processes)
+        # vmalert's writers send side by side: that one series has arrived says nothing about the others
+        for query in ("shop:orders:sum{kind='recorded'}", "ALERTS_FOR_STATE{alertname='Load'}",
+                      "ALERTS{alertname='Orders',alertstate='pending',severity='low',zone='a'}"):
+            peerlib.wait_until(f"what is written back: {query}", lambda query=query: self.api.scalar(query), 20,
+                               self.processes)
         for query, value in [("shop:orders:sum{kind='recorded'}", 48.5),
                              ("ALERTS{alertname='Orders',alertstate='pending',severity='low',zone='a'}", 1)]:
             got = self.api.scalar(query)
