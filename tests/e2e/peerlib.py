@@ -22,8 +22,9 @@ def skip(reason):
     sys.exit(SKIPPED)
 
 
-def find_peers(names):
-    """name -> path of each peer: from VARVE_PEERS, the system, build/peers, else fetched into that."""
+def look_for_peers(names):
+    """name -> path of each peer, or None: from VARVE_PEERS, the system, build/peers, else fetched into that. Then the reason
+    why some are missing."""
     folders = [os.environ.get("VARVE_PEERS", ""), os.path.join(ROOT, "build/peers")]
     path = os.pathsep.join(os.path.join(folder, "usr/bin") for folder in folders if folder)
 
@@ -33,14 +34,20 @@ def find_peers(names):
         return {n: shutil.which(n, path=path if n == "prometheus" else path + os.pathsep + system) for n in names}
 
     found = look()
-    if not all(found.values()):
-        fetch = subprocess.run([os.path.join(ROOT, "tests/e2e/get-peers"), folders[1]], stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, check=False, timeout=400)
-        found = look()
-        if not all(found.values()):
-            missing = " ".join(name for name in names if not found[name])
-            last = (fetch.stdout.strip().splitlines() or ["no reason given"])[-1]
-            skip(f"can't get {missing}: {last}")
+    if all(found.values()):
+        return found, ""
+    fetch = subprocess.run([os.path.join(ROOT, "tests/e2e/get-peers"), folders[1]], stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True, check=False, timeout=400)
+    found = look()
+    missing = " ".join(name for name in names if not found[name])
+    return found, missing and f"can't get {missing}: {(fetch.stdout.strip().splitlines() or ['no reason given'])[-1]}"
+
+
+def find_peers(names):
+    """name -> path of each peer; without them there is nothing to test."""
+    found, reason = look_for_peers(names)
+    if reason:
+        skip(reason)
     return found
 
 

@@ -416,6 +416,8 @@ def main():
     outcome = unittest.TextTestRunner(verbosity=verbosity).run(loader.loadTestsFromModule(sys.modules[__name__]))
     failed = len(outcome.failures) + len(outcome.errors)
     skipped = len(outcome.skipped)
+    for _, reason in outcome.skipped:
+        print(f"skip: {reason}")
     print(f"{outcome.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 

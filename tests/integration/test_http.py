@@ -692,6 +692,8 @@ def main():
     result = program.result
     failed = len(result.failures) + len(result.errors)
     skipped = len(result.skipped)
+    for _, reason in result.skipped:
+        print(f"skip: {reason}")
     print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
     sys.exit(1 if failed else 0)
 

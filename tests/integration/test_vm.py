@@ -2,8 +2,8 @@
 """Black-box tests of VictoriaMetrics' calls and of what the server tells about itself.
 
 usage: tests/integration/test_vm.py [-k PATTERN] [-v]
-VARVE names another binary. With VARVE_PEERS (a folder with usr/bin/victoria-metrics) answers are compared in shape
-with the real one's; without, those tests are skipped. Ends with "N passed, N failed, N skipped".
+VARVE names another binary. Answers are compared in shape with those of a real VictoriaMetrics (VARVE_PEERS, else
+fetched); where it can't be had, those tests are skipped. Ends with "N passed, N failed, N skipped".
 """
 import csv
 import gzip
@@ -26,9 +26,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import peerlib  # noqa: E402  processes of others
 import test_http  # noqa: E402  the server's life and requests
 
-PROMTOOL = shutil.which("promtool", path=os.path.join(os.environ.get("VARVE_PEERS", "/none"), "usr/bin") + os.pathsep +
-                        os.environ.get("PATH", ""))
-PEER = shutil.which("victoria-metrics", path=os.path.join(os.environ.get("VARVE_PEERS", "/none"), "usr/bin"))
+PEERS, NO_PEERS = peerlib.look_for_peers(["promtool", "victoria-metrics"])
+PROMTOOL, PEER = PEERS["promtool"], PEERS["victoria-metrics"]
 
 START_MS = 1700000000000
 
@@ -290,7 +289,7 @@ class OperationsTest(VmTest):
         purposes = set(re.findall(r'varve_memory_bytes\{purpose="(\w+)"\}', page))
         self.assertEqual(purposes, {"head", "cache", "registry", "part_indexes", "exemplars", "queries", "request_bodies"})
         if not PROMTOOL:
-            self.skipTest("no promtool in VARVE_PEERS or PATH")
+            self.skipTest(NO_PEERS)
         told = subprocess.run([PROMTOOL, "check", "metrics"], input=page, capture_output=True, text=True, check=False)
         self.assertEqual((told.returncode, told.stdout + told.stderr), (0, ""))
 
@@ -468,7 +467,7 @@ class ExportTest(VmTest):
         self.assertEqual(self.ok(self.s, "/prometheus/api/v1/series/count?extra_label=q=z")["data"], [1])
 
 
-@unittest.skipUnless(PEER, "no victoria-metrics in VARVE_PEERS")
+@unittest.skipUnless(PEER, NO_PEERS)
 class PeerTest(VmTest):
     """The shape of answers is the real one's: same keys, same types, where ours promises that shape."""
 
