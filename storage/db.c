@@ -252,6 +252,14 @@ static void append_runs(struct db *db, const struct wal_batch *w)
     }
 }
 
+static int64_t oldest_time(const struct wal_batch *w)
+{
+    int64_t oldest = INT64_MAX;
+    for (uint32_t i = 0; i < w->n_samples; i++)
+        oldest = w->t[i] < oldest ? w->t[i] : oldest;
+    return oldest;
+}
+
 static void append_locked(struct db *db, const struct batch *b, struct append_result *result)
 {
     struct append_scratch *s = &db->scratch;
@@ -275,6 +283,7 @@ static void append_locked(struct db *db, const struct batch *b, struct append_re
     result->accepted = w.n_samples;
     if (w.n_samples > 0) {
         append_runs(db, &w);
+        changes_note(db->changes, oldest_time(&w));
         result->seq = db->seq;
     }
     db_append_exemplars_locked(db, b, result);
@@ -315,6 +324,21 @@ err storage_append(struct db *db, const struct batch *batch, struct append_resul
     counter_add(db->metrics.rejected_new, result->too_new);
     counter_add(db->metrics.rejected_labels, result->bad_labels);
     return NULL;
+}
+
+uint64_t storage_version(struct db *db)
+{
+    return changes_version(db->changes);
+}
+
+int64_t storage_unchanged_before(struct db *db, uint64_t version)
+{
+    return changes_since(db->changes, version);
+}
+
+int64_t storage_retention_start(struct db *db)
+{
+    return db_retention_start(db);
 }
 
 err storage_wait(struct db *db, uint64_t seq)

@@ -145,6 +145,14 @@ static void take_heads(struct view *v, const struct view *today, const struct he
         if (today->heads[i] != written_out) v->heads[v->n_heads++] = head_ref(today->heads[i]);
 }
 
+/* What was deleted, and what a merge of a database that thins samples out may have dropped. */
+static void note_change(struct db *db, const struct db_change *c)
+{
+    if (c->tombstone != NULL) changes_note(db->changes, c->tombstone->t_min);
+    for (size_t i = 0; i < c->n_remove && db->o.dedup_ms > 0; i++)
+        changes_note(db->changes, part_meta(c->remove[i])->t_min);
+}
+
 err db_commit(struct db *db, const struct db_change *change)
 {
     pthread_mutex_lock(&db->manifest_lock);
@@ -164,6 +172,7 @@ err db_commit(struct db *db, const struct db_change *change)
         take_heads(v, db->view, change->written_out);
         view_swap_locked(db, v);
         pthread_mutex_unlock(&db->view_lock);
+        note_change(db, change);
     }
     view_unref(old);
     pthread_mutex_unlock(&db->manifest_lock);

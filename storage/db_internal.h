@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "storage/changes.h"
 #include "storage/creations.h"
 #include "storage/head.h"
 #include "storage/manifest.h"
@@ -72,8 +73,9 @@ struct db {
     pthread_mutex_t append_lock;
     struct registry *registry; /* guarded by append_lock */
     struct creations *creations;
-    struct head *head; /* active; guarded by append_lock */
-    uint64_t seq;      /* last write number given out; guarded by append_lock */
+    struct changes *changes; /* noted whenever what readers see changes */
+    struct head *head;       /* active; guarded by append_lock */
+    uint64_t seq;            /* last write number given out; guarded by append_lock */
     struct wal *wal;
     struct append_scratch scratch;
     atomic_bool read_only;

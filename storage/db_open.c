@@ -92,6 +92,7 @@ static struct db *db_create(const struct storage_options *o)
         mono_cond_init(waits[i]);
     db->metadata = strmap_create(NULL);
     db->creations = creations_create(&db->key);
+    db->changes = changes_create();
     db_exemplars_init(db);
     return db;
 }
@@ -114,6 +115,7 @@ static void db_destroy(struct db *db)
     head_unref(db->head);
     registry_unref(db->registry);
     creations_destroy(db->creations);
+    changes_destroy(db->changes);
     db_metadata_destroy(db);
     exemplars_destroy(db->exemplars);
     fcache_destroy(db->cache);

@@ -332,7 +332,7 @@ static err ask(struct db *db, str name, const struct matcher *m, size_t n, const
     struct question q = {.db = db, .view = db_view(db), .name = name, .m = m, .n = n, .range = select_range(db, o)};
     struct buf text = {0};
     buf_lenstr(&text, name);
-    part_ask_matchers(m, n, &text);
+    matchers_encode(m, n, &text);
     q.text = buf_as_str(&text);
     q.out = &set;
     err e = ask_all(&q);

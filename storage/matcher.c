@@ -63,6 +63,15 @@ const char *match_op_text(enum match_op op)
     return text[op];
 }
 
+void matchers_encode(const struct matcher *m, size_t n, struct buf *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        buf_u8(out, (uint8_t)m[i].op);
+        buf_lenstr(out, m[i].name);
+        buf_lenstr(out, m[i].value);
+    }
+}
+
 void matcher_print(const struct matcher *m, struct buf *out)
 {
     label_print_name(m->name, out);

@@ -26,6 +26,9 @@ bool matcher_matches_empty(const struct matcher *m);
 err matchers_match(const struct matcher *m, size_t n, const struct labels *ls, bool *matched)
     __attribute__((warn_unused_result));
 const char *match_op_text(enum match_op op); /* "=", "!=", "=~", "!~" */
+/* Appended as bytes that say the same only of the same conditions: per matcher one byte match_op, then name and value,
+ * each a varint length and the bytes. */
+void matchers_encode(const struct matcher *m, size_t n, struct buf *out);
 void matcher_print(const struct matcher *m, struct buf *out);
 
 #endif

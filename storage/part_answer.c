@@ -29,15 +29,6 @@ struct search {
     str question;
 };
 
-void part_ask_matchers(const struct matcher *m, size_t n, struct buf *out)
-{
-    for (size_t i = 0; i < n; i++) {
-        buf_u8(out, (uint8_t)m[i].op);
-        buf_lenstr(out, m[i].name);
-        buf_lenstr(out, m[i].value);
-    }
-}
-
 static size_t answer_at(size_t question_bytes)
 {
     return (sizeof(struct header) + question_bytes + 7) & ~(size_t)7;

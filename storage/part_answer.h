@@ -25,9 +25,6 @@ struct part_answer {
     const struct fcache_entry *pin;
 };
 
-/* The text that names a set of matchers; appended to *out. */
-void part_ask_matchers(const struct matcher *m, size_t n, struct buf *out);
-
 /* The remembered answer, or that of `find`, remembered from now on. *known false: there is none, it would be too large;
  * `find` may have been called all the same. Otherwise release with part_answer_done. Any thread. */
 err part_answer(struct part *p, const struct part_ask *ask, part_answer_fn find, void *arg, struct part_answer *out,

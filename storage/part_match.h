@@ -19,7 +19,7 @@ struct part_matches {
     struct part_answer answer;
 };
 
-/* Like part_find, with the answer from the cache if the same was asked before. text: part_ask_matchers of the same
+/* Like part_find, with the answer from the cache if the same was asked before. text: matchers_encode of the same
  * matchers. *known false: there are too many to be remembered; use part_find. Any thread. */
 err part_match_find(struct part *p, const struct matcher *m, size_t n, str text, int64_t t_min, int64_t t_max,
                     struct part_matches *out, bool *known) __attribute__((warn_unused_result));

@@ -348,7 +348,7 @@ err storage_select_any(struct db *db, const struct match_set *sets, size_t n, co
     s->t_min = range.t_min;
     s->t_max = range.t_max;
     struct collector c = {.s = s, .sets = sets, .n_sets = n, .max_series = o->max_series};
-    if (n == 1) part_ask_matchers(sets[0].m, sets[0].n, &c.key);
+    if (n == 1) matchers_encode(sets[0].m, sets[0].n, &c.key);
     err e = n > 0 && s->t_min <= s->t_max ? collect_all(&c) : NULL;
     if (e == NULL) {
         group_sources(&c);

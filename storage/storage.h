@@ -127,6 +127,15 @@ void storage_metadata_put(struct db *db, const struct metric_metadata *m);
 typedef bool (*storage_metadata_fn)(void *arg, const struct metric_metadata *m);          /* false stops */
 void storage_metadata_each(struct db *db, str metric, storage_metadata_fn fn, void *arg); /* metric.n = 0: all */
 
+/* ---- what has changed, for those who keep answers (changes.h) ---- */
+
+/* The version of now, to be taken before the first look at what an answer depends on. */
+uint64_t storage_version(struct db *db);
+/* Samples before this time (ms) are as they were at the version: INT64_MAX: all; INT64_MIN: nobody knows. */
+int64_t storage_unchanged_before(struct db *db, uint64_t version);
+/* Oldest time (ms) that is shown; INT64_MIN if all is. It rises with the clock, which no version tells. */
+int64_t storage_retention_start(struct db *db);
+
 /* ---- reading ------------------------------------------------------------------------------------------------ */
 
 struct selection; /* a consistent view: series that matched, in labels order of storage */

@@ -52,11 +52,7 @@ void tombstone_encode(const struct tombstone *t, struct buf *out)
     buf_zigzag(out, t->t_min);
     buf_zigzag(out, t->t_max);
     buf_varint(out, t->n);
-    for (uint32_t i = 0; i < t->n; i++) {
-        buf_u8(out, (uint8_t)t->m[i].op);
-        buf_lenstr(out, t->m[i].name);
-        buf_lenstr(out, t->m[i].value);
-    }
+    matchers_encode(t->m, t->n, out);
 }
 
 err tombstone_decode(struct cursor *c, struct tombstone **out)
