@@ -11,10 +11,11 @@ struct query_engine {
     struct query_options o; /* defaults filled in */
     const struct hash_key *hash;
     struct worker *helpers; /* of queries over many series; NULL: none */
-    struct counter *queries, *samples, *reads;
+    struct counter *queries, *samples, *reads, *steps, *steps_known;
     struct histogram *seconds;
-    atomic_size_t bytes; /* that running queries hold, in steps of a MiB each */
-    struct usage *usage; /* of metric names */
+    atomic_size_t bytes;          /* that running queries hold, in steps of a MiB each */
+    struct usage *usage;          /* of metric names */
+    struct result_cache *results; /* of range queries; NULL: none are kept */
 };
 
 #endif

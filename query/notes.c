@@ -120,6 +120,14 @@ static void move_list(struct note_list *from, const char *kind, char ***texts, u
     from->omitted = 0;
 }
 
+bool notes_are_empty(struct notes *n)
+{
+    pthread_mutex_lock(&n->lock);
+    bool empty = n->lists[NOTE_WARNING].n == 0 && n->lists[NOTE_INFO].n == 0;
+    pthread_mutex_unlock(&n->lock);
+    return empty;
+}
+
 void notes_take(struct notes *n, struct query_notes *out)
 {
     pthread_mutex_lock(&n->lock);

@@ -23,6 +23,8 @@ void notes_add(struct notes *n, enum note_kind kind, uint32_t at, const char *fo
     __attribute__((format(printf, 4, 5)));
 /* A warning about the answer as a whole, without prefix and place. */
 void notes_plain(struct notes *n, const char *text);
+/* True if nothing was said yet. */
+bool notes_are_empty(struct notes *n);
 /* Moves all into *out (added to what is there). */
 void notes_take(struct notes *n, struct query_notes *out);
 

@@ -1,7 +1,8 @@
 /*
  * query.c: the facade: text in, JSON out.
  *
- * query_run is the whole path of a query: parse → plan → open operators → stream rows into JSON. All
+ * query_run is the whole path of a query: parse → plan → open operators → stream rows into JSON. A range query first
+ * looks whether an earlier one knew some of its steps (reuse.h). All
  * memory of a query is in its arena and its operators, and is gone when the call returns. The engine
  * itself is constant after query_create, so any number of threads may run queries.
  */
@@ -13,6 +14,7 @@
 #include "query/explain.h"
 #include "query/parser.h"
 #include "query/result.h"
+#include "query/reuse.h"
 #include "query/tally.h"
 #include "query/usage.h"
 #include "storage/base/alloc.h"
@@ -54,7 +56,12 @@ struct query_engine *query_create(const struct query_options *o)
                                  "Samples read by PromQL queries and remote reads.");
     q->reads = metrics_counter(o->metrics, "varve_remote_reads_total", "", "Remote read requests answered or failed.");
     q->seconds = metrics_histogram(o->metrics, "varve_query_seconds", "", "Time that PromQL queries took.");
+    q->steps_known = metrics_counter(o->metrics, "varve_query_steps_known_total", "",
+                                     "Steps of range queries that were taken from the answers before.");
+    q->steps = metrics_counter(o->metrics, "varve_query_steps_total", "", "Steps of range queries.");
     q->usage = usage_create(q->hash);
+    if (o->db && o->result_cache_bytes > 0)
+        q->results = result_cache_create(q->hash, o->result_cache_bytes, o->metrics);
     return q;
 }
 
@@ -63,10 +70,21 @@ size_t query_bytes(const struct query_engine *q)
     return atomic_load_explicit(&q->bytes, memory_order_relaxed);
 }
 
+size_t query_results_bytes(const struct query_engine *q)
+{
+    return result_cache_bytes(q->results);
+}
+
+void query_results_forget(struct query_engine *q)
+{
+    result_cache_clear(q->results);
+}
+
 void query_destroy(struct query_engine *q)
 {
     if (q == NULL) return;
     worker_destroy(q->helpers);
+    result_cache_destroy(q->results);
     usage_destroy(q->usage);
     mem_free(q);
 }
@@ -83,6 +101,7 @@ struct run {
     struct notes *notes;
     struct exec exec;
     bool exec_open;
+    struct reuse reuse;
     uint64_t began_ns, prepared_ns, evaluated_ns; /* times on the monotonic clock; the latter two for stats */
     err outcome;                                  /* of run_deep's thread */
 };
@@ -117,17 +136,39 @@ static err check_type(const struct run *r)
                    value_type_name(t));
 }
 
-static err prepare(struct run *r)
+static err plan_from(struct run *r, int64_t start_ms)
 {
     const struct query_request *rq = r->rq;
     const struct query_options *o = &r->q->o;
-    struct plan_request p = {.start_ms = rq->start_ms,
+    struct plan_request p = {.start_ms = start_ms,
                              .end_ms = rq->end_ms,
                              .step_ms = rq->step_ms,
                              .lookback_ms = rq->lookback_ms ? rq->lookback_ms : o->lookback_ms,
                              .default_subquery_step_ms = SUBQUERY_STEP_DEFAULT_MS,
                              .max_steps = o->max_samples};
-    TRY(plan_build(r->expr, &p, &r->arena, &r->plan));
+    return plan_build(r->expr, &p, &r->arena, &r->plan);
+}
+
+/* Takes what is known of a range query's answer; the plan is for the rest. */
+static err plan_the_rest(struct run *r)
+{
+    struct reuse *u = &r->reuse;
+    if (r->rq->step_ms == 0) return NULL;
+    reuse_begin(u, r->q->results, r->q->o.db, r->plan, r->expr, r->rq);
+    counter_add(r->q->steps, u->grid.n);
+    counter_add(r->q->steps_known, u->n);
+    if (u->n == u->grid.n)
+        for (const struct plan_select *s = r->plan->selects; s; s = s->next)
+            usage_note_known(r->q->usage, s);
+    return u->n > 0 && u->n < u->grid.n ? plan_from(r, grid_time(&u->grid, u->n)) : NULL;
+}
+
+static err prepare(struct run *r)
+{
+    const struct query_request *rq = r->rq;
+    const struct query_options *o = &r->q->o;
+    TRY(plan_from(r, rq->start_ms));
+    TRY(plan_the_rest(r));
     if (rq->stats) tally_start(r->plan, &r->arena);
     exec_init(&r->exec, o->db, r->q->hash, r->plan, &r->arena, &r->budget, r->notes);
     r->exec_open = true;
@@ -136,6 +177,28 @@ static err prepare(struct run *r)
     r->exec.helpers = r->q->helpers;
     r->exec.extra = rq->extra;
     return NULL;
+}
+
+/* The operator that yields the result's rows. */
+static err open_root(struct run *r, struct op **out)
+{
+    TRY(exec_open(&r->exec, r->plan->root, out));
+    return r->rq->round ? op_digits_open(&r->exec, *out, r->rq->round_digits, out) : NULL;
+}
+
+/* A range query's: what was known, then what is evaluated. */
+static err put_matrix(struct run *r, struct buf *out, bool *truncated)
+{
+    struct reuse *u = &r->reuse;
+    struct held_rows rows = {0};
+    if (u->n < u->grid.n) {
+        struct op *op;
+        TRY(open_root(r, &op));
+        TRY(result_rows(op, &rows));
+    }
+    TRY(reuse_join(u, &r->exec, &rows));
+    if (notes_are_empty(r->notes)) reuse_keep(u, &rows);
+    return result_matrix(&r->exec, &rows, &u->grid, r->rq->limit, out, truncated);
 }
 
 static err put_result(struct run *r, struct buf *out, bool *truncated)
@@ -158,11 +221,10 @@ static err put_result(struct run *r, struct buf *out, bool *truncated)
         result_scalar(r->plan->start, v, out);
         return NULL;
     }
+    if (r->rq->step_ms > 0) return put_matrix(r, out, truncated);
     struct op *op;
-    TRY(exec_open(&r->exec, root, &op));
-    if (r->rq->round) TRY(op_digits_open(&r->exec, op, r->rq->round_digits, &op));
-    if (r->rq->step_ms == 0) return result_vector(op, limit, out, truncated);
-    return result_matrix(op, limit, out, truncated);
+    TRY(open_root(r, &op));
+    return result_vector(op, limit, out, truncated);
 }
 
 static void put_seconds(struct json *j, const char *key, uint64_t ns)
@@ -272,6 +334,7 @@ err query_run(struct query_engine *q, const struct query_request *rq, struct buf
     err e = run(&r);
     notes_take(r.notes, notes);
     notes->samples = atomic_load(&r.budget.read);
+    reuse_end(&r.reuse);
     if (r.exec_open) exec_deinit(&r.exec);
     expr_deinit(r.expr);
     arena_deinit(&r.arena);

@@ -24,13 +24,17 @@ struct query_options {
     size_t max_memory;    /* bytes a query may hold; 0 = 256 MiB */
     uint32_t max_points;  /* points per series of a range query; 0 = 11,000 */
     bool experimental;
-    uint32_t threads; /* that one query may use; 0, 1 = the caller's only */
+    uint32_t threads;          /* that one query may use; 0, 1 = the caller's only */
+    size_t result_cache_bytes; /* for answers of range queries; 0 = none are kept */
 };
 
 struct query_engine *query_create(const struct query_options *o);
 void query_destroy(struct query_engine *q);
 /* Memory that running queries hold for rows and columns, to the MiB. */
 size_t query_bytes(const struct query_engine *q);
+/* Memory of kept answers; and to forget them all. */
+size_t query_results_bytes(const struct query_engine *q);
+void query_results_forget(struct query_engine *q);
 
 /* What one call was asked; all times ms since the epoch. */
 struct query_request {
@@ -41,6 +45,7 @@ struct query_request {
     int64_t lookback_ms;      /* 0 = engine's */
     uint64_t limit;           /* series in the answer; 0 = all */
     bool stats, stats_per_step, explain;
+    bool nocache;                   /* neither look for a kept answer nor keep this one; so do stats and explain */
     uint64_t queued_ns;             /* time spent waiting before the call, for stats */
     bool round;                     /* numbers of vectors, matrices and scalars are rounded to ... */
     int round_digits;               /* ... so many decimal digits; negative: tens, hundreds */

@@ -273,23 +273,26 @@ static void drop_names(struct held_rows *rows, struct arena *a)
     }
 }
 
-err result_matrix(struct op *op, uint64_t limit, struct buf *out, bool *truncated)
+err result_rows(struct op *op, struct held_rows *rows)
 {
-    struct held_rows rows = {0};
-    const struct grid *g = &op->x->plan->grid;
-    TRY(held_collect(op, &rows));
-    drop_names(&rows, op->x->arena);
-    TRY(held_merge(op->x, &rows, op->n));
-    if (rows.n > 1) qsort(rows.v, rows.n, sizeof *rows.v, compare_held);
-    *truncated = limit && rows.n > limit;
-    if (*truncated) rows.n = limit;
-    struct stamps stamps = stamps_of(g, op->x->arena);
+    TRY(held_collect(op, rows));
+    drop_names(rows, op->x->arena);
+    TRY(held_merge(op->x, rows, op->n));
+    if (rows->n > 1) qsort(rows->v, rows->n, sizeof *rows->v, compare_held);
+    return NULL;
+}
+
+err result_matrix(struct exec *x, const struct held_rows *rows, const struct grid *g, uint64_t limit, struct buf *out,
+                  bool *truncated)
+{
+    *truncated = limit && rows->n > limit;
+    struct stamps stamps = stamps_of(g, x->arena);
     struct json j;
     begin(&j, out, "matrix");
     json_array(&j);
-    for (size_t i = 0; i < rows.n; i++) {
-        put_matrix_row(&j, &rows.v[i], g, &stamps);
-        TRY(budget_tick(op->x->budget, 0));
+    for (size_t i = 0; i < rows->n && (limit == 0 || i < limit); i++) {
+        put_matrix_row(&j, &rows->v[i], g, &stamps);
+        TRY(budget_tick(x->budget, 0));
     }
     json_array_end(&j);
     return NULL;

@@ -12,8 +12,11 @@
 
 /* An instant query's vector, in the order of the rows. */
 err result_vector(struct op *op, uint64_t limit, struct buf *out, bool *truncated) __attribute__((warn_unused_result));
-/* A range query's vector or scalar: series sorted by labels. */
-err result_matrix(struct op *op, uint64_t limit, struct buf *out, bool *truncated) __attribute__((warn_unused_result));
+/* A range query's vector or scalar in two steps: all rows as they are to be printed, sorted by labels; ... */
+err result_rows(struct op *op, struct held_rows *rows) __attribute__((warn_unused_result));
+/* ... and the printing, on the grid of the rows. */
+err result_matrix(struct exec *x, const struct held_rows *rows, const struct grid *g, uint64_t limit, struct buf *out,
+                  bool *truncated) __attribute__((warn_unused_result));
 /* An instant query's range vector: the samples themselves. */
 err result_samples(struct source *s, uint64_t limit, struct buf *out, bool *truncated)
     __attribute__((warn_unused_result));

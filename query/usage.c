@@ -184,6 +184,19 @@ void usage_note(struct usage *u, struct db *db, const struct plan_select *s)
     }
 }
 
+void usage_note_known(struct usage *u, const struct plan_select *s)
+{
+    if (s->name.n > 0) {
+        add(u, s->name, 1, now_s());
+        return;
+    }
+    uint64_t hash = hash_matchers(s->matchers, s->n_matchers);
+    pthread_mutex_lock(&u->lock);
+    struct filter *f = &u->filters[hash % FILTERS];
+    f->runs += f->hash == hash;
+    pthread_mutex_unlock(&u->lock);
+}
+
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 struct name_use usage_of(struct usage *u, str name)

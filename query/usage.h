@@ -17,6 +17,8 @@ void usage_destroy(struct usage *u);                    /* NULL allowed */
 
 /* A selector's series were opened; its selection is set. u NULL: nothing is noted. */
 void usage_note(struct usage *u, struct db *db, const struct plan_select *s);
+/* The same where an answer was known, so that no series were opened: names that it asked for are known, too. */
+void usage_note_known(struct usage *u, const struct plan_select *s);
 void usage_reset(struct usage *u);
 
 struct name_use {

@@ -87,6 +87,8 @@ static const struct option options[] = {
      "queries that run at once, others wait; 0: one a core, 4 at least", NULL},
     {"query.threads", OPTION_COUNT, AT(query_threads), "0",
      "threads that one query over many series may use; 0: one a core, 8 at most", NULL},
+    {"query.cache-bytes", OPTION_SIZE, AT(query_cache_bytes), "0",
+     "answers to range queries that are kept for the next refresh; 0: from the memory limit, 1: none", NULL},
     {"query.lookback-delta", OPTION_DURATION, AT(lookback_ms), "5m",
      "how old the newest sample of a series may be to count as its value", NULL},
     {"query.log-slower-than", OPTION_DURATION, AT(query_slow_ms), "5s", "log queries that take longer; 0: none", NULL},
@@ -401,6 +403,7 @@ void config_derive(struct config *c, uint64_t machine_memory, unsigned cores)
     if (c->memory_limit < 32 * mib) c->memory_limit = 32 * mib;
     if (c->head_max_bytes == 0) c->head_max_bytes = at_most(c->memory_limit / 6, 96 * mib);
     if (c->cache_bytes == 0) c->cache_bytes = at_most(c->memory_limit / 16, 64 * mib);
+    if (c->query_cache_bytes == 0) c->query_cache_bytes = at_most(c->memory_limit / 32, 64 * mib);
     if (c->query_max_memory == 0) c->query_max_memory = at_most(c->memory_limit / 4, 1024 * mib);
     c->max_body_bytes = at_most(c->max_body_bytes, c->memory_limit / 4);
     if (c->web_threads == 0) c->web_threads = at_most(cores, 4);

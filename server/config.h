@@ -37,6 +37,7 @@ struct config {
     int64_t query_timeout_ms, lookback_ms;
     int64_t query_slow_ms; /* 0 = none is logged */
     uint64_t query_max_samples, query_max_memory, query_concurrency, query_max_points, query_threads;
+    uint64_t query_cache_bytes; /* 0 = derived */
     bool query_experimental;
     /* log */
     int log_level; /* enum log_level */

@@ -168,3 +168,9 @@ void h_admin_force_merge(struct server *s, struct exchange *x)
     else
         answer_text(&x->out, 200, "");
 }
+
+void h_admin_forget_results(struct server *s, struct exchange *x)
+{
+    query_results_forget(s->engine);
+    answer_text(&x->out, 200, "");
+}

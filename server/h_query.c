@@ -41,6 +41,8 @@ static err common_arguments(struct server *s, struct exchange *x, struct query_r
     rq->stats_per_step = str_eq(args_text(x, "stats"), STR("all"));
     rq->queued_ns = x->start_ns > 0 ? uv_hrtime() - x->start_ns : 0;
     rq->explain = args_text(x, "explain").n > 0;
+    str nocache = args_text(x, "nocache");
+    rq->nocache = nocache.n > 0 && !str_eq(nocache, STR("0")) && !str_eq(nocache, STR("false"));
     rq->canceled = &x->canceled;
     return NULL;
 }

@@ -89,5 +89,6 @@ void h_admin_snapshot_delete(struct server *s, struct exchange *x);
 void h_admin_snapshot_delete_all(struct server *s, struct exchange *x);
 void h_admin_force_flush(struct server *s, struct exchange *x);
 void h_admin_force_merge(struct server *s, struct exchange *x);
+void h_admin_forget_results(struct server *s, struct exchange *x);
 
 #endif

@@ -82,6 +82,7 @@ static const struct route routes[] = {
     {"/snapshot/delete", GET_POST, ROUTE_SLOW, 0, h_admin_snapshot_delete},
     {"/snapshot/delete_all", GET_POST, ROUTE_SLOW, 0, h_admin_snapshot_delete_all},
     {"/internal/force_flush", GET_POST, ROUTE_SLOW, 0, h_admin_force_flush},
+    {"/internal/resetRollupResultCache", GET_POST, ROUTE_SLOW, 0, h_admin_forget_results},
     {"/internal/force_merge", GET_POST, ROUTE_SLOW, 0, h_admin_force_merge},
 };
 

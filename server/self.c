@@ -31,7 +31,7 @@ struct snapshot {
     struct machine_usage usage;
     struct storage_stats stats;
     struct mem_pages pages;
-    uint64_t heap, connections, bodies, corruptions, waiting, running, queries_bytes;
+    uint64_t heap, connections, bodies, corruptions, waiting, running, queries_bytes, results_bytes;
     double lowest_s;
     bool ready;
 };
@@ -182,6 +182,7 @@ static const struct {
                 {"purpose=\"part_indexes\"", MEMORY(stats.part_index_bytes)},
                 {"purpose=\"exemplars\"", MEMORY(stats.exemplars.bytes)},
                 {"purpose=\"queries\"", MEMORY(queries_bytes)},
+                {"purpose=\"results\"", MEMORY(results_bytes)},
                 {"purpose=\"request_bodies\"", MEMORY(bodies)}};
 
 static double figure_read(void *arg)
@@ -215,6 +216,7 @@ static void snapshot_take(struct snapshot *now, struct server *s)
     now->waiting = worker_queued(s->queries);
     now->running = active_count(s->active);
     now->queries_bytes = query_bytes(s->engine);
+    now->results_bytes = query_results_bytes(s->engine);
     storage_stats(s->db, &now->stats);
     now->lowest_s = lowest_time(&now->stats);
 }

@@ -179,6 +179,7 @@ static void make_rooms(struct server *s)
         .max_points = (uint32_t)c->query_max_points,
         .experimental = c->query_experimental,
         .threads = (uint32_t)c->query_threads,
+        .result_cache_bytes = c->query_cache_bytes,
     };
     s->engine = query_create(&qo);
     s->quick = quick_create();

@@ -236,6 +236,35 @@ class OperationsTest(VmTest):
         self.assertEqual(s.get("/internal/force_merge?partition_prefix=x")[0], 400)
         self.assertGreater(self.metric(s, "varve_storage_write_amplification_ratio"), 0)
 
+    def test_kept_answers(self):
+        s = self.start()
+        at = START_MS // 1000
+        self.put(s, text_rows("kept", {}, range(60)))
+
+        def ask(**extra):
+            """The values of a minute by ten seconds, and how many of the seven steps were known."""
+            before = self.metric(s, "varve_query_steps_known_total")
+            got = self.ok(s, args("/api/v1/query_range", query="sum_over_time(kept[10s])", start=at, end=at + 60, step=10,
+                                  **extra))["data"]["result"][0]["values"]
+            return [v for _, v in got], self.metric(s, "varve_query_steps_known_total") - before
+
+        values, known = ask()
+        self.assertEqual((len(values), known), (7, 0))
+        self.assertEqual(ask(), (values, 7))
+        self.assertEqual(ask(nocache=1), (values, 0))
+        self.assertEqual(ask(round_digits=-1)[1], 0)
+        self.put(s, text_rows("other", {}, [1], start_ms=START_MS + 35000))
+        self.assertEqual(ask(), (values, 4))  # up to thirty seconds, whatever series it was
+        self.put(s, text_rows("kept", {}, [1000], start_ms=START_MS + 41500))
+        late = values[:5] + [str(int(values[5]) + 1000)] + values[6:]
+        self.assertEqual(ask(), (late, 5))
+        self.assertGreater(self.metric(s, 'varve_memory_bytes{purpose="results"}'), 0)
+        self.assertEqual(s.get("/internal/resetRollupResultCache")[0], 200)
+        self.assertEqual(self.metric(s, 'varve_memory_bytes{purpose="results"}'), 0)
+        self.assertEqual(ask(), (late, 0))
+        names = self.ok(s, "/api/v1/status/metric_names_stats")["records"]
+        self.assertEqual([n["queryRequestsCount"] for n in names if n["metricName"] == "kept"], [7])
+
     def metric(self, server, name):
         for line in server.get("/metrics")[2].decode().splitlines():
             if line.startswith(name + " "):
@@ -287,7 +316,8 @@ class OperationsTest(VmTest):
                      "varve_slow_queries_total", "varve_memory_bytes", "varve_allocator_resident_bytes"]:
             self.assertIn(name, kinds)
         purposes = set(re.findall(r'varve_memory_bytes\{purpose="(\w+)"\}', page))
-        self.assertEqual(purposes, {"head", "cache", "registry", "part_indexes", "exemplars", "queries", "request_bodies"})
+        self.assertEqual(purposes, {"head", "cache", "registry", "part_indexes", "exemplars", "queries", "results",
+                                    "request_bodies"})
         if not PROMTOOL:
             self.skipTest(NO_PEERS)
         told = subprocess.run([PROMTOOL, "check", "metrics"], input=page, capture_output=True, text=True, check=False)
