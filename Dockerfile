@@ -25,8 +25,9 @@ FROM page-${PAGE} AS page
 FROM --platform=$BUILDPLATFORM debian:bookworm-slim AS build
 SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
 WORKDIR /src
+ENV VARVE_PAGE_READY=1
 COPY deploy/install-deps deploy/
-RUN VARVE_PAGE_READY=1 deploy/install-deps --static && apt-get install -qq -y --no-install-recommends ca-certificates
+RUN deploy/install-deps --static && apt-get install -qq -y --no-install-recommends ca-certificates
 # What changes least comes first: sources and libraries stay in the cache while only our own code changes.
 COPY deploy/musl deploy/musl
 RUN make -f deploy/musl/rules.mk Q=@ build/musl/sources.done
@@ -44,8 +45,9 @@ RUN make -o build/page/assets.c -j"$(nproc)" build/static-$TARGETARCH/varve REVI
 # ---- debian: the C-linked flavour
 FROM debian:bookworm-slim AS build-debian
 WORKDIR /src
+ENV VARVE_PAGE_READY=1
 COPY deploy/install-deps deploy/
-RUN VARVE_PAGE_READY=1 deploy/install-deps
+RUN deploy/install-deps
 COPY . .
 COPY --from=page /assets.c build/page/
 ARG REVISION=unknown
