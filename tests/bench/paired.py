@@ -9,7 +9,8 @@ FOLDER of --bench is ../shared/bench, or a copy of it, where `make` was run; its
 a neighbour's busy minute on the host falls on one of them; here all hold the same data at once, and each round gives each
 of them the same set within seconds while the others are stopped (SIGSTOP). A round's figure is the median of its N
 requests, a query's figure the median over the rounds. A cold figure is that of a query's first run after SIGTERM, a dropped
-page cache and a start, the median of as many starts.
+page cache and a start, the median of as many starts; kept answers, which VictoriaMetrics saves over a restart, are left out
+of it as of the figures called uncached.
 """
 import argparse
 import atexit
@@ -100,6 +101,12 @@ class Paired:
             figures = self.figures.setdefault((label, name, row["name"]), {})
             figures.setdefault(server.name, []).append(row["p50_ms"])
 
+    @staticmethod
+    def no_kept_answers(server):
+        """Further arguments of loadgen."""
+        parameter = server.spec["uncached"]
+        return ("--param", parameter) if parameter else ()
+
     def warm_round(self, number):
         """Every set on every server, the one that begins changes."""
         turn = number % len(self.servers)
@@ -107,8 +114,7 @@ class Paired:
             for server in self.servers[turn:] + self.servers[:turn]:
                 with self.awake(server):
                     self.ask(server, "warm", name, self.options.each)
-                    uncached = server.spec["uncached"]
-                    self.ask(server, "uncached", name, self.options.each, ("--param", uncached) if uncached else ())
+                    self.ask(server, "uncached", name, self.options.each, self.no_kept_answers(server))
 
     def cold_round(self):
         """Every set on every server, each just started with nothing in memory."""
@@ -119,7 +125,7 @@ class Paired:
             server.start()
             time.sleep(1)
             for name in self.sets:
-                self.ask(server, "cold", name, 1)
+                self.ask(server, "cold", name, 1, self.no_kept_answers(server))
             server.process.send_signal(signal.SIGSTOP)
 
     def median(self, key, server):
