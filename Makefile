@@ -63,7 +63,7 @@ SEED ?= 1
 
 all: build/varve
 
-.PHONY: all deps deps-test run test test-builds unit lint lint-format lint-tidy lint-cppcheck format arch fuzz fuzz-smoke \
+.PHONY: all deps deps-test run test unit lint lint-format lint-tidy lint-cppcheck format arch fuzz fuzz-smoke \
 	fuzz-build bench sim clean native image deb FORCE
 build/varve: build/rel/varve
 	ln -sf rel/varve $@
@@ -156,15 +156,9 @@ TSAN_BINARIES := $(TSAN_TESTS:%=build/tsan/tests/%)
 
 test: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(ASAN_BINARIES) $(TSAN_BINARIES) fuzz-build \
-		build/page-tests/installed
-	@echo "not run here: tests/static and tests/image (make test-builds, some 25 minutes more)"
+		build/page-tests/installed $(STATIC_TEST_BINARIES)
 	@tests/run --jobs $(JOBS) --fuzz-seconds $(FUZZ_SMOKE_SECONDS) $(ASAN_BINARIES) $(TSAN_BINARIES) \
-		$(FUZZ_BINARIES) --black-box integration cli crash sim conformance page e2e clients
-
-# What is shipped: static programs and packages of both architectures, images. Apart, for they take as long as all others.
-test-builds: deps-test
-	@$(MAKE) --no-print-directory -j$(JOBS) all $(STATIC_TEST_BINARIES)
-	@tests/run --jobs $(JOBS) --black-box static image
+		$(FUZZ_BINARIES) --black-box integration cli crash sim conformance page e2e clients static image
 
 unit: $(ASAN_BINARIES) $(TSAN_BINARIES)
 	@tests/run --jobs $(JOBS) $(ASAN_BINARIES) $(TSAN_BINARIES)
