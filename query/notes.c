@@ -63,22 +63,25 @@ static void place_of(str query, uint32_t at, unsigned *line, unsigned *column)
     }
 }
 
+static void show(struct note_list *list, str text)
+{
+    if (list->n < NOTES_SHOWN)
+        list->shown[list->n++] = mem_dup_str(text);
+    else
+        list->omitted++;
+}
+
 static void add_text(struct notes *n, enum note_kind kind, uint32_t at, str text)
 {
     if (strmap_count(n->seen) >= NOTES_SEEN_MAX) return;
     bool added;
     strmap_put(n->seen, text, NULL, &added);
     if (!added) return;
-    struct note_list *list = &n->lists[kind];
-    if (list->n == NOTES_SHOWN) {
-        list->omitted++;
-        return;
-    }
     unsigned line, column;
     place_of(n->query, at, &line, &column);
     char whole[NOTE_TEXT_MAX + 32];
     snprintf(whole, sizeof whole, "%.*s (%u:%u)", STR_ARG(text), line, column);
-    list->shown[list->n++] = mem_dup_str(str_of(whole));
+    show(&n->lists[kind], str_of(whole));
 }
 
 void notes_add(struct notes *n, enum note_kind kind, uint32_t at, const char *format, ...)
@@ -97,11 +100,7 @@ void notes_add(struct notes *n, enum note_kind kind, uint32_t at, const char *fo
 void notes_plain(struct notes *n, const char *text)
 {
     pthread_mutex_lock(&n->lock);
-    struct note_list *list = &n->lists[NOTE_WARNING];
-    if (list->n < NOTES_SHOWN)
-        list->shown[list->n++] = mem_dup_str(str_of(text));
-    else
-        list->omitted++;
+    show(&n->lists[NOTE_WARNING], str_of(text));
     pthread_mutex_unlock(&n->lock);
 }
 
@@ -120,12 +119,37 @@ static void move_list(struct note_list *from, const char *kind, char ***texts, u
     from->omitted = 0;
 }
 
-bool notes_are_empty(struct notes *n)
+bool notes_list(struct notes *n, struct kept_note *out, size_t *n_out)
+{
+    bool all = true;
+    *n_out = 0;
+    pthread_mutex_lock(&n->lock);
+    for (size_t kind = 0; kind < ARRAY_LEN(n->lists); kind++) {
+        const struct note_list *list = &n->lists[kind];
+        all &= list->omitted == 0;
+        for (uint32_t i = 0; i < list->n; i++) {
+            struct kept_note *note = &out[(*n_out)++];
+            note->kind = (enum note_kind)kind;
+            note->text = str_of(list->shown[i]);
+        }
+    }
+    pthread_mutex_unlock(&n->lock);
+    return all;
+}
+
+static bool is_shown(const struct note_list *list, str text)
+{
+    for (uint32_t i = 0; i < list->n; i++)
+        if (str_eq(str_of(list->shown[i]), text)) return true;
+    return false;
+}
+
+void notes_show(struct notes *n, const struct kept_note *note)
 {
     pthread_mutex_lock(&n->lock);
-    bool empty = n->lists[NOTE_WARNING].n == 0 && n->lists[NOTE_INFO].n == 0;
+    struct note_list *list = &n->lists[note->kind];
+    if (!is_shown(list, note->text)) show(list, note->text);
     pthread_mutex_unlock(&n->lock);
-    return empty;
 }
 
 void notes_take(struct notes *n, struct query_notes *out)

@@ -23,8 +23,17 @@ void notes_add(struct notes *n, enum note_kind kind, uint32_t at, const char *fo
     __attribute__((format(printf, 4, 5)));
 /* A warning about the answer as a whole, without prefix and place. */
 void notes_plain(struct notes *n, const char *text);
-/* True if nothing was said yet. */
-bool notes_are_empty(struct notes *n);
+/* A note of an answer that is kept: its text as it is shown, and the last step that it may be about. */
+struct kept_note {
+    enum note_kind kind;
+    str text;
+    int64_t until_ms;
+};
+/* All that are shown, at most 2 * NOTES_SHOWN, their texts borrowed until something is added or taken; until_ms is left
+ * alone. False if there were more than are shown. */
+bool notes_list(struct notes *n, struct kept_note *out, size_t *n_out);
+/* Adds one, unless the same is shown. */
+void notes_show(struct notes *n, const struct kept_note *note);
 /* Moves all into *out (added to what is there). */
 void notes_take(struct notes *n, struct query_notes *out);
 

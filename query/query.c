@@ -197,7 +197,7 @@ static err put_matrix(struct run *r, struct buf *out, bool *truncated)
         TRY(result_rows(op, &rows));
     }
     TRY(reuse_join(u, &r->exec, &rows));
-    if (notes_are_empty(r->notes)) reuse_keep(u, &rows);
+    reuse_keep(u, &rows, r->notes);
     return result_matrix(&r->exec, &rows, &u->grid, r->rq->limit, out, truncated);
 }
 

@@ -129,6 +129,8 @@ static size_t bytes_of(str question, const struct kept_result *r)
         for (uint32_t k = 0; k < ls->n; k++)
             bytes += ls->v[k].name.n + ls->v[k].value.n;
     }
+    for (size_t i = 0; i < r->n_notes; i++)
+        bytes += sizeof *r->notes + r->notes[i].text.n;
     return bytes;
 }
 
@@ -141,6 +143,9 @@ static struct entry *copy(str question, const struct kept_result *r, size_t byte
     for (size_t i = 0; i < r->n_rows; i++)
         e->result.rows[i] = (struct held_row){.labels = labels_keep(&r->rows[i].labels, a),
                                               .v = arena_dup(a, r->rows[i].v, r->grid.n * sizeof(double))};
+    e->result.notes = arena_dup(a, r->notes, r->n_notes * sizeof *r->notes);
+    for (size_t i = 0; i < r->n_notes; i++)
+        e->result.notes[i].text = arena_str(a, r->notes[i].text);
     e->question = arena_str(a, question);
     e->bytes = bytes;
     e->refs = 1;

@@ -22,6 +22,8 @@ struct kept_result {
     uint64_t version;
     struct held_row *rows;
     size_t n_rows;
+    struct kept_note *notes;
+    size_t n_notes;
 };
 
 /* The answer to a question, which stays until it is given back; NULL if there is none. */

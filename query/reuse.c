@@ -154,13 +154,50 @@ err reuse_join(const struct reuse *u, struct exec *x, struct held_rows *rows)
     return NULL;
 }
 
-void reuse_keep(const struct reuse *u, const struct held_rows *rows)
+/* ---- keeping ---------------------------------------------------------------------------------------------------- */
+
+#define NOTES_MAX (4 * NOTES_SHOWN)
+
+/* What is said of the answer now, and what was said of steps that it still has. A note tells no step: that it goes when
+ * the last of those it was made with has gone is as exact as it gets. False: too many to be kept. */
+static bool gather_notes(const struct reuse *u, struct notes *notes, struct kept_note out[NOTES_MAX], size_t *n)
 {
-    if (u->cache == NULL || u->n == u->grid.n || rows->n == 0) return;
-    for (size_t i = 0; i < rows->n; i++)
-        if (rows->v[i].h != NULL) return;
-    struct kept_result r = {.grid = u->grid, .version = u->version, .rows = rows->v, .n_rows = rows->n};
-    result_cache_put(u->cache, buf_as_str(&u->question), &r);
+    bool all = notes_list(notes, out, n);
+    for (size_t i = 0; i < *n; i++)
+        out[i].until_ms = grid_end(&u->grid);
+    size_t fresh = *n;
+    for (size_t i = 0; u->n > 0 && i < u->kept->n_notes; i++) {
+        const struct kept_note *note = &u->kept->notes[i];
+        bool said = false;
+        for (size_t k = 0; k < fresh && !said; k++)
+            said = str_eq(out[k].text, note->text);
+        if (said || note->until_ms < u->grid.start) continue;
+        if (*n == NOTES_MAX) return false;
+        out[(*n)++] = *note;
+    }
+    return all;
+}
+
+static bool can_be_kept(const struct reuse *u, const struct held_rows *rows)
+{
+    bool more = u->cache != NULL && u->n < u->grid.n && rows->n > 0;
+    for (size_t i = 0; i < rows->n && more; i++)
+        more = rows->v[i].h == NULL;
+    return more;
+}
+
+void reuse_keep(const struct reuse *u, const struct held_rows *rows, struct notes *notes)
+{
+    if (u->cache == NULL) return;
+    struct kept_note said[NOTES_MAX];
+    size_t n;
+    if (gather_notes(u, notes, said, &n) && can_be_kept(u, rows)) {
+        struct kept_result r = {
+            .grid = u->grid, .version = u->version, .rows = rows->v, .n_rows = rows->n, .notes = said, .n_notes = n};
+        result_cache_put(u->cache, buf_as_str(&u->question), &r);
+    }
+    for (size_t i = 0; u->n > 0 && i < u->kept->n_notes; i++)
+        if (u->kept->notes[i].until_ms >= u->grid.start) notes_show(notes, &u->kept->notes[i]);
 }
 
 void reuse_end(struct reuse *u)

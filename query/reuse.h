@@ -27,8 +27,8 @@ void reuse_begin(struct reuse *u, struct result_cache *cache, struct db *db, con
 /* rows: evaluated on the steps that were not known, sorted; afterwards all of the answer. They point into what is kept
  * until reuse_end. */
 err reuse_join(const struct reuse *u, struct exec *x, struct held_rows *rows) __attribute__((warn_unused_result));
-/* Keeps the answer, if it has more than was known. */
-void reuse_keep(const struct reuse *u, const struct held_rows *rows);
+/* Keeps the answer, if it has more than was known. notes: those of the steps that were evaluated; afterwards all. */
+void reuse_keep(const struct reuse *u, const struct held_rows *rows, struct notes *notes);
 void reuse_end(struct reuse *u);
 
 #endif

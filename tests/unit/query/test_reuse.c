@@ -153,7 +153,7 @@ static void test_steps_are_taken_over(void **state)
     assert_int_equal(steps_known(), 0);
 }
 
-/* Answers with notes or histograms are evaluated each time; requests that say so, too. */
+/* Answers with histograms are evaluated each time; requests that say so, too. */
 static void test_what_is_not_kept(void **state)
 {
     (void)state;
@@ -170,7 +170,6 @@ static void test_what_is_not_kept(void **state)
     steps_known();
     for (int i = 0; i < 2; i++) {
         expect_same("native", base, base + 60);
-        expect_same("quantile(2, m)", base, base + 60); /* a warning */
         expect_same("nothing", base, base + 60);
         expect_same("1 + 1", base, base + 60);
     }
@@ -181,6 +180,31 @@ static void test_what_is_not_kept(void **state)
         buf_deinit(&out);
     }
     assert_int_equal(steps_known(), 0);
+}
+
+/* Notes come with known steps, once, until the steps that they were made with have gone. */
+static void test_notes(void **state)
+{
+    (void)state;
+    const double base = 250000;
+    write_one(1, base, 5);
+    steps_known();
+    for (int i = 0; i < 3; i++) {
+        expect_same("quantile(2 + 0 * time(), m)", base + i * STEP, base + (i + 2) * STEP);
+        assert_int_equal(cached.notes.n_warnings, 1);
+        assert_int_equal(plain.notes.n_warnings, 1);
+        assert_string_equal(cached.notes.warnings[0], plain.notes.warnings[0]);
+    }
+    assert_int_equal(steps_known(), 4);
+    static const char LATER[] = "quantile((time() < bool 250015) * 2, m)"; /* of the first step alone */
+    expect_same(LATER, base, base + STEP);
+    assert_int_equal(cached.notes.n_warnings, 1);
+    expect_same(LATER, base + STEP, base + 2 * STEP);
+    assert_int_equal(cached.notes.n_warnings, 1); /* it was made together with the step that is left */
+    expect_same(LATER, base + 2 * STEP, base + 3 * STEP);
+    assert_int_equal(cached.notes.n_warnings, 0);
+    assert_int_equal(plain.notes.n_warnings, 0);
+    assert_int_equal(steps_known(), 2);
 }
 
 /* What is kept for one set of filters is not shown to another. */
@@ -219,9 +243,8 @@ static void test_confined(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_answers),
-        cmocka_unit_test(test_steps_are_taken_over),
-        cmocka_unit_test(test_what_is_not_kept),
+        cmocka_unit_test(test_same_answers),     cmocka_unit_test(test_steps_are_taken_over),
+        cmocka_unit_test(test_what_is_not_kept), cmocka_unit_test(test_notes),
         cmocka_unit_test(test_confined),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
