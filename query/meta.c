@@ -13,6 +13,7 @@
 #include "query/value.h"
 #include "storage/base/alloc.h"
 #include "storage/base/map.h"
+#include "storage/base/str_sort.h"
 
 #define SETS_MAX 10000 /* of match[] and extra filters together */
 
@@ -90,11 +91,36 @@ static void note_truncated(struct query_notes *notes)
 
 /* ---- strings ------------------------------------------------------------------------------------------------ */
 
+/* Strings are printed as they come: in order, each once. */
+struct printer {
+    struct json j;
+    uint64_t n, limit; /* printed; at most, 0 = all */
+    bool truncated;
+};
+
+static bool print_string(void *arg, str s)
+{
+    struct printer *p = arg;
+    p->truncated = p->limit > 0 && p->n == p->limit;
+    if (p->truncated) return false;
+    json_str(&p->j, s);
+    p->n++;
+    return true;
+}
+
+/* Names of labels, or values of one (name.n > 0), of set i; without sets, of everything. */
+static err ask_set(struct db *db, str name, const struct meta_request *rq, uint32_t i, storage_string_fn fn, void *arg)
+{
+    struct select_options o = {.t_min = rq->start_ms, .t_max = rq->end_ms};
+    struct match_set set = rq->match && i < rq->match->n ? rq->match->sets[i] : (struct match_set){0};
+    if (name.n > 0) return storage_label_values(db, name, set.m, set.n, &o, fn, arg);
+    return storage_label_names(db, set.m, set.n, &o, fn, arg);
+}
+
 struct strings {
     struct arena arena;
     str *v; /* heap */
     size_t n, cap;
-    size_t max; /* no more than this are of interest; 0 = all */
 };
 
 static bool take_string(void *arg, str s)
@@ -102,98 +128,115 @@ static bool take_string(void *arg, str s)
     struct strings *all = arg;
     if (all->n == all->cap) all->v = mem_grow(all->v, &all->cap, all->n + 1, sizeof *all->v);
     all->v[all->n++] = arena_str(&all->arena, s);
-    return all->max == 0 || all->n % (all->max + 1) != 0;
+    return true;
 }
 
-static int compare_strs(const void *a, const void *b)
+static err print_union(struct db *db, str name, const struct meta_request *rq, struct printer *p)
 {
-    return str_cmp(*(const str *)a, *(const str *)b);
-}
-
-static void sort_unique(struct strings *all)
-{
-    if (all->n == 0) return;
-    qsort(all->v, all->n, sizeof *all->v, compare_strs);
-    size_t n = 1;
-    for (size_t i = 1; i < all->n; i++)
-        if (!str_eq(all->v[i], all->v[n - 1])) all->v[n++] = all->v[i];
-    all->n = n;
-}
-
-static void put_strings(struct strings *all, uint64_t limit, struct buf *out, struct query_notes *notes)
-{
-    struct json j;
-    json_init(&j, out);
-    json_array(&j);
-    for (size_t i = 0; i < all->n && (limit == 0 || i < limit); i++)
-        json_str(&j, all->v[i]);
-    json_array_end(&j);
-    if (limit && all->n > limit) note_truncated(notes);
-}
-
-/* Names of labels, or values of one (name.n > 0), of all sets. */
-static err collect_strings(struct db *db, str name, const struct meta_request *rq, struct strings *all)
-{
-    struct select_options o = {.t_min = rq->start_ms, .t_max = rq->end_ms};
-    uint32_t n_sets = rq->match && rq->match->n ? rq->match->n : 1;
-    for (uint32_t i = 0; i < n_sets; i++) {
-        const struct matcher *m = rq->match && rq->match->n ? rq->match->sets[i].m : NULL;
-        uint32_t n = m ? rq->match->sets[i].n : 0;
-        if (name.n)
-            TRY(storage_label_values(db, name, m, n, &o, take_string, all));
-        else
-            TRY(storage_label_names(db, m, n, &o, take_string, all));
-    }
-    sort_unique(all);
-    return NULL;
-}
-
-static err put_collected(struct query_engine *q, str name, const struct meta_request *rq, struct buf *out,
-                         struct query_notes *notes)
-{
-    bool single = !rq->match || rq->match->n <= 1;
-    struct strings all = {.max = single ? rq->limit : 0};
-    err e = collect_strings(q->o.db, name, rq, &all);
-    if (!e) put_strings(&all, rq->limit, out, notes);
+    struct strings all = {0};
+    err e = NULL;
+    for (uint32_t i = 0; i < rq->match->n; i++)
+        TRY_OUT(ask_set(db, name, rq, i, take_string, &all));
+    all.n = str_sort_unique(all.v, all.n);
+    for (size_t i = 0; i < all.n; i++)
+        if (!print_string(p, all.v[i])) break;
+out:
     arena_deinit(&all.arena);
     mem_free(all.v);
     return e;
 }
 
+static err put_strings(struct query_engine *q, str name, const struct meta_request *rq, struct buf *out,
+                       struct query_notes *notes)
+{
+    bool several = rq->match && rq->match->n > 1;
+    struct printer p = {.limit = rq->limit};
+    json_init(&p.j, out);
+    json_array(&p.j);
+    TRY(several ? print_union(q->o.db, name, rq, &p) : ask_set(q->o.db, name, rq, 0, print_string, &p));
+    json_array_end(&p.j);
+    if (p.truncated) note_truncated(notes);
+    return NULL;
+}
+
 err query_label_names(struct query_engine *q, const struct meta_request *rq, struct buf *out, struct query_notes *notes)
 {
-    return put_collected(q, (str){0}, rq, out, notes);
+    return put_strings(q, (str){0}, rq, out, notes);
 }
 
 err query_label_values(struct query_engine *q, str name, const struct meta_request *rq, struct buf *out,
                        struct query_notes *notes)
 {
     if (name.n == 0) return err_new(ERR_INVALID, "invalid label name: it is empty");
-    return put_collected(q, name, rq, out, notes);
+    return put_strings(q, name, rq, out, notes);
 }
 
 /* ---- series ------------------------------------------------------------------------------------------------- */
 
+/* Series of which some block touches the range: as exact as can be told without decoding samples. */
+static err select_set(struct query_engine *q, const struct match_set *set, const struct meta_request *rq,
+                      struct selection **out)
+{
+    struct select_options o = {.t_min = rq->start_ms, .t_max = rq->end_ms};
+    return storage_select(q->o.db, set->m, set->n, &o, out);
+}
+
+/* Printed labels, up to the limit. */
+struct series_printer {
+    struct json j;
+    uint64_t n, limit; /* printed; at most, 0 = all */
+    bool truncated;
+};
+
+static void print_series(struct series_printer *p, const struct labels *ls)
+{
+    p->truncated = p->limit > 0 && p->n == p->limit;
+    if (p->truncated) return;
+    result_labels(&p->j, ls);
+    p->n++;
+}
+
+/* One set: each series once, in storage's order, and nothing is held. */
+static err print_set(struct query_engine *q, const struct meta_request *rq, struct budget *b, struct series_printer *p)
+{
+    struct selection *s;
+    TRY(select_set(q, &rq->match->sets[0], rq, &s));
+    struct reader *r = reader_create(s);
+    struct arena arena = {0};
+    err e = NULL;
+    for (size_t i = 0; i < selection_count(s) && !p->truncated; i++) {
+        struct labels ls;
+        arena_reset(&arena);
+        TRY_OUT(budget_tick(b, 0));
+        TRY_OUT(reader_labels_shared(r, i, &arena, &ls));
+        print_series(p, &ls);
+    }
+out:
+    arena_deinit(&arena);
+    reader_destroy(r);
+    selection_destroy(s);
+    return e;
+}
+
+/* Several sets: their union, sorted. */
 struct series_list {
     struct arena arena;
-    struct labels *v; /* heap; the strings live in the arena or with the selections */
+    struct labels *v; /* heap; arrays in the arena, strings with the readers */
     size_t n, cap;
-    size_t max;   /* no more than this are of interest; 0 = all */
-    size_t held;  /* bytes told to the budget */
-    bool several; /* sets: a series may come twice */
+    size_t held; /* bytes told to the budget */
     struct map seen;
     struct label_key all;
     struct selection **selections; /* one a set */
-    uint32_t n_selections;
+    struct reader **readers;       /* one a selection, which go first */
+    uint32_t n_selections, n_readers;
 };
 
-/* Series of which some block touches the range: as exact as can be told without decoding samples. */
 static err add_series(struct series_list *list, struct reader *r, size_t i)
 {
     struct labels ls;
-    bool added = true;
-    TRY(reader_labels(r, i, &list->arena, &ls));
-    if (list->several) map_put(&list->seen, label_key_hash(&list->all, &ls), 0, &added);
+    bool added;
+    TRY(reader_labels_shared(r, i, &list->arena, &ls));
+    map_put(&list->seen, label_key_hash(&list->all, &ls), 0, &added);
     if (!added) return NULL;
     if (list->n == list->cap) list->v = mem_grow(list->v, &list->cap, list->n + 1, sizeof *list->v);
     list->v[list->n++] = ls;
@@ -210,22 +253,20 @@ static err hold_list(struct series_list *list, struct budget *b)
     return budget_hold(b, 0, more);
 }
 
-static err collect_set(struct query_engine *q, const struct match_set *set, const struct meta_request *rq,
-                       struct budget *b, struct series_list *list)
+static err collect_set(struct query_engine *q, uint32_t set, const struct meta_request *rq, struct budget *b,
+                       struct series_list *list)
 {
-    struct select_options o = {.t_min = rq->start_ms, .t_max = rq->end_ms};
     struct selection *s;
-    TRY(storage_select(q->o.db, set->m, set->n, &o, &s));
+    TRY(select_set(q, &rq->match->sets[set], rq, &s));
     list->selections[list->n_selections++] = s;
     struct reader *r = reader_create(s);
-    err e = NULL;
-    for (size_t i = 0; i < selection_count(s) && e == NULL && (list->max == 0 || list->n < list->max); i++) {
-        e = budget_tick(b, 0);
-        if (e == NULL) e = add_series(list, r, i);
-        if (e == NULL) e = hold_list(list, b);
+    list->readers[list->n_readers++] = r;
+    for (size_t i = 0; i < selection_count(s); i++) {
+        TRY(budget_tick(b, 0));
+        TRY(add_series(list, r, i));
+        TRY(hold_list(list, b));
     }
-    reader_destroy(r);
-    return e;
+    return NULL;
 }
 
 static int compare_labels(const void *a, const void *b)
@@ -233,36 +274,40 @@ static int compare_labels(const void *a, const void *b)
     return labels_cmp(a, b);
 }
 
-static void put_series(const struct series_list *list, uint64_t limit, struct buf *out, struct query_notes *notes)
+static err print_sets(struct query_engine *q, const struct meta_request *rq, struct budget *b, struct series_printer *p)
 {
-    struct json j;
-    json_init(&j, out);
-    json_array(&j);
-    for (size_t i = 0; i < list->n && (limit == 0 || i < limit); i++)
-        result_labels(&j, &list->v[i]);
-    json_array_end(&j);
-    if (limit && list->n > limit) note_truncated(notes);
-}
-
-err query_series(struct query_engine *q, const struct meta_request *rq, struct buf *out, struct query_notes *notes)
-{
-    if (!rq->match || rq->match->n == 0) return err_new(ERR_INVALID, "no match[] parameter provided");
-    struct series_list list = {.all = {.hash = q->hash, .except = true}, .several = rq->match->n > 1};
-    if (rq->limit > 0 && rq->limit < SIZE_MAX) list.max = (size_t)rq->limit + 1; /* one more tells of the rest */
+    struct series_list list = {.all = {.hash = q->hash, .except = true}};
     list.selections = mem_alloc(rq->match->n * sizeof(struct selection *));
-    struct budget b;
-    budget_init(&b, q->o.timeout_ms, 0, q->o.max_memory, NULL);
+    list.readers = mem_alloc(rq->match->n * sizeof(struct reader *));
     err e = NULL;
     for (uint32_t i = 0; i < rq->match->n; i++)
-        TRY_OUT(collect_set(q, &rq->match->sets[i], rq, &b, &list));
+        TRY_OUT(collect_set(q, i, rq, b, &list));
     if (list.n > 1) qsort(list.v, list.n, sizeof *list.v, compare_labels);
-    put_series(&list, rq->limit, out, notes);
+    for (size_t i = 0; i < list.n && !p->truncated; i++)
+        print_series(p, &list.v[i]);
 out:
+    for (uint32_t i = 0; i < list.n_readers; i++)
+        reader_destroy(list.readers[i]);
     for (uint32_t i = 0; i < list.n_selections; i++)
         selection_destroy(list.selections[i]);
+    mem_free(list.readers);
     mem_free(list.selections);
     map_deinit(&list.seen);
     arena_deinit(&list.arena);
     mem_free(list.v);
     return e;
+}
+
+err query_series(struct query_engine *q, const struct meta_request *rq, struct buf *out, struct query_notes *notes)
+{
+    if (!rq->match || rq->match->n == 0) return err_new(ERR_INVALID, "no match[] parameter provided");
+    struct series_printer p = {.limit = rq->limit};
+    struct budget b;
+    budget_init(&b, q->o.timeout_ms, 0, q->o.max_memory, NULL);
+    json_init(&p.j, out);
+    json_array(&p.j);
+    TRY(rq->match->n == 1 ? print_set(q, rq, &b, &p) : print_sets(q, rq, &b, &p));
+    json_array_end(&p.j);
+    if (p.truncated) note_truncated(notes);
+    return NULL;
 }

@@ -6,49 +6,58 @@
  * are found first. A part's answer is remembered (part_answer.c), unless it is large. Series that a delete took away
  * are left out one by one, which costs only while deletes are pending.
  */
-#include <stdlib.h>
-
 #include "storage/base/alloc.h"
 #include "storage/base/assert.h"
-#include "storage/base/map.h"
+#include "storage/base/str_sort.h"
 #include "storage/part_answer.h"
 #include "storage/select_internal.h"
 
-#define FEW_SERIES 8192 /* of a part: so many are looked at one by one */
+#define FEW_SERIES 8192    /* of a part: so many are looked at one by one */
+#define REPEATS_MAX 65536u /* strings more than twice those that differ */
 
+/* What was found, place by place. One place names a string once; that two places name it is seen by sorting. */
 struct strings {
-    struct strmap *seen;
     struct arena arena;
     str *v;
     size_t n, cap;
+    size_t differing; /* as of the last time that repeats were dropped */
 };
 
 static bool strings_add(void *arg, str s)
 {
     struct strings *set = arg;
-    bool added;
-    strmap_put(set->seen, s, NULL, &added);
-    if (!added) return true;
-    set->v = mem_grow(set->v, &set->cap, set->n + 1, sizeof *set->v);
+    if (set->n == set->cap) set->v = mem_grow(set->v, &set->cap, set->n + 1, sizeof *set->v);
     set->v[set->n++] = arena_str(&set->arena, s);
     return true;
 }
 
-static int compare_strs(const void *a, const void *b)
+static void strings_settle(struct strings *set)
 {
-    return str_cmp(*(const str *)a, *(const str *)b);
+    set->n = str_sort_unique(set->v, set->n);
+    set->differing = set->n;
+}
+
+/* Between places: so that many places of the same strings take memory for about twice of them. */
+static void strings_drop_repeats(struct strings *set)
+{
+    if (set->n < 2 * set->differing + REPEATS_MAX) return;
+    struct arena old = set->arena;
+    strings_settle(set);
+    set->arena = (struct arena){0};
+    for (size_t i = 0; i < set->n; i++)
+        set->v[i] = arena_str(&set->arena, set->v[i]);
+    arena_deinit(&old);
 }
 
 static void strings_emit(struct strings *set, storage_string_fn fn, void *arg)
 {
-    if (set->n > 0) qsort(set->v, set->n, sizeof *set->v, compare_strs);
+    strings_settle(set);
     for (size_t i = 0; i < set->n; i++)
         if (!fn(arg, set->v[i])) break;
 }
 
 static void strings_deinit(struct strings *set)
 {
-    strmap_destroy(set->seen);
     arena_deinit(&set->arena);
     mem_free(set->v);
 }
@@ -164,10 +173,11 @@ static err find_strings(void *arg, struct buf *out, bool *small)
 {
     *small = true; /* until the buffer says otherwise */
     const struct part_search *s = arg;
-    struct strings own = {.seen = strmap_create(&s->q->db->key)};
+    struct strings own = {0};
     struct question q = *s->q;
     q.out = &own;
     err e = search_part(&q, s->part, false);
+    strings_settle(&own); /* once, and not with every use of the answer */
     for (size_t i = 0; i < own.n && e == NULL; i++)
         buf_lenstr(out, own.v[i]);
     strings_deinit(&own);
@@ -318,8 +328,10 @@ static err ask_head(const struct question *q, const struct head *h)
 static err ask_all(const struct question *q)
 {
     if (q->range.t_min > q->range.t_max) return NULL;
-    for (size_t i = 0; i < q->view->n_parts; i++)
+    for (size_t i = 0; i < q->view->n_parts; i++) {
         TRY(ask_part(q, i));
+        strings_drop_repeats(q->out);
+    }
     for (size_t i = 0; i < q->view->n_heads; i++)
         TRY(ask_head(q, q->view->heads[i]));
     return NULL;
@@ -328,7 +340,7 @@ static err ask_all(const struct question *q)
 static err ask(struct db *db, str name, const struct matcher *m, size_t n, const struct select_options *o,
                storage_string_fn fn, void *arg)
 {
-    struct strings set = {.seen = strmap_create(&db->key)};
+    struct strings set = {0};
     struct question q = {.db = db, .view = db_view(db), .name = name, .m = m, .n = n, .range = select_range(db, o)};
     struct buf text = {0};
     buf_lenstr(&text, name);

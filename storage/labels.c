@@ -152,12 +152,18 @@ str labels_get(const struct labels *ls, str name)
     return (str){0};
 }
 
+/* The same bytes in the same place, as neighbours often have them, need no look. */
+static int compare_strs(str a, str b)
+{
+    return a.p == b.p && a.n == b.n ? 0 : str_cmp(a, b);
+}
+
 int labels_cmp(const struct labels *a, const struct labels *b)
 {
     uint32_t n = a->n < b->n ? a->n : b->n;
     for (uint32_t i = 0; i < n; i++) {
-        int c = str_cmp(a->v[i].name, b->v[i].name);
-        if (c == 0) c = str_cmp(a->v[i].value, b->v[i].value);
+        int c = compare_strs(a->v[i].name, b->v[i].name);
+        if (c == 0) c = compare_strs(a->v[i].value, b->v[i].value);
         if (c != 0) return c;
     }
     return (a->n > b->n) - (a->n < b->n);

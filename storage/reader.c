@@ -72,7 +72,7 @@ static const struct head *head_of(const struct reader *r, const struct source *a
     return at->where >= v->n_parts ? v->heads[at->where - v->n_parts] : NULL;
 }
 
-err reader_labels(struct reader *r, size_t i, struct arena *a, struct labels *out)
+err reader_labels_shared(struct reader *r, size_t i, struct arena *a, struct labels *out)
 {
     check(i < r->s->n);
     const struct source *at = &r->s->sources[r->s->first[i]];
@@ -85,6 +85,15 @@ err reader_labels(struct reader *r, size_t i, struct arena *a, struct labels *ou
     struct part_series s;
     TRY(part_series(c, at->id, &s));
     return part_labels(c, &s, a, out);
+}
+
+err reader_labels(struct reader *r, size_t i, struct arena *a, struct labels *out)
+{
+    TRY(reader_labels_shared(r, i, a, out));
+    if (head_of(r, &r->s->sources[r->s->first[i]]) != NULL) return NULL; /* the selection holds these */
+    for (uint32_t k = 0; k < out->n; k++)
+        out->v[k] = (struct label){arena_str(a, out->v[k].name), arena_str(a, out->v[k].value)};
+    return NULL;
 }
 
 /* ---- samples ---------------------------------------------------------------------------------------------------- */

@@ -48,10 +48,8 @@ err part_labels(struct part_cursor *c, const struct part_series *s, struct arena
 {
     *out = (struct labels){arena_alloc(a, s->n_pairs * sizeof(struct label) + 1), s->n_pairs};
     for (uint32_t i = 0; i < s->n_pairs; i++) {
-        str name, value;
-        TRY(part_symbol(c, s->pairs[2 * i], &name));
-        TRY(part_symbol(c, s->pairs[2 * i + 1], &value));
-        out->v[i] = (struct label){arena_str(a, name), arena_str(a, value)};
+        TRY(part_symbol(c, s->pairs[2 * i], &out->v[i].name));
+        TRY(part_symbol(c, s->pairs[2 * i + 1], &out->v[i].value));
     }
     return NULL;
 }

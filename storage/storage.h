@@ -167,6 +167,9 @@ void reader_destroy(struct reader *r);
 
 /* Canonical labels of series i; strings and array are valid as long as the arena and the selection. */
 err reader_labels(struct reader *r, size_t i, struct arena *a, struct labels *out) __attribute__((warn_unused_result));
+/* The same without copying: strings are valid as long as the reader. */
+err reader_labels_shared(struct reader *r, size_t i, struct arena *a, struct labels *out)
+    __attribute__((warn_unused_result));
 
 /* One series' samples in [t_min, t_max], strictly increasing in time, duplicates settled (last write wins). */
 struct samples {
