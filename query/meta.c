@@ -184,6 +184,7 @@ static err select_set(struct query_engine *q, const struct match_set *set, const
 /* Printed labels, up to the limit. */
 struct series_printer {
     struct json j;
+    struct label_printer labels;
     uint64_t n, limit; /* printed; at most, 0 = all */
     bool truncated;
 };
@@ -192,7 +193,7 @@ static void print_series(struct series_printer *p, const struct labels *ls)
 {
     p->truncated = p->limit > 0 && p->n == p->limit;
     if (p->truncated) return;
-    result_labels(&p->j, ls);
+    label_printer_put(&p->labels, &p->j, ls);
     p->n++;
 }
 
@@ -301,7 +302,11 @@ out:
 err query_series(struct query_engine *q, const struct meta_request *rq, struct buf *out, struct query_notes *notes)
 {
     if (!rq->match || rq->match->n == 0) return err_new(ERR_INVALID, "no match[] parameter provided");
-    struct series_printer p = {.limit = rq->limit};
+    struct series_printer p;
+    p.n = 0;
+    p.limit = rq->limit;
+    p.truncated = false;
+    label_printer_init(&p.labels);
     struct budget b;
     budget_init(&b, q->o.timeout_ms, 0, q->o.max_memory, NULL);
     json_init(&p.j, out);

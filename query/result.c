@@ -27,6 +27,62 @@ void result_labels(struct json *j, const struct labels *ls)
     json_object_end(j);
 }
 
+void label_printer_init(struct label_printer *p)
+{
+    p->n = 0; /* the rest is written before it is read */
+}
+
+static bool same_place(const struct label *a, const struct label *b)
+{
+    return a->name.p == b->name.p && a->name.n == b->name.n && a->value.p == b->value.p && a->value.n == b->value.n;
+}
+
+/* Copies the texts of pairs i ... end - 1, which follow each other. They move with the buffer. */
+static void copy_pairs(struct label_printer *p, struct buf *out, uint32_t i, uint32_t end)
+{
+    size_t from = p->v[i].from, n = p->v[end - 1].to - from, at = out->n;
+    uint8_t *to = buf_reserve(out, n);
+    if (to == NULL) return;
+    memcpy(to, out->data + from, n);
+    out->n += n;
+    for (; i < end; i++) {
+        p->v[i].from += at - from;
+        p->v[i].to += at - from;
+    }
+}
+
+static void put_pair(struct printed_label *to, struct buf *out, const struct label *pair)
+{
+    struct json j;
+    json_init(&j, out);
+    to->pair = *pair;
+    to->from = out->n;
+    json_key_str(&j, pair->name);
+    json_str(&j, pair->value);
+    to->to = out->n;
+}
+
+void label_printer_put(struct label_printer *p, struct json *j, const struct labels *ls)
+{
+    struct buf *out = j->out;
+    json_raw(j, STR("{"));
+    for (uint32_t i = 0; i < ls->n;) {
+        if (i > 0) buf_u8(out, ',');
+        uint32_t end = i;
+        while (end < ls->n && end < p->n && same_place(&ls->v[end], &p->v[end].pair))
+            end++;
+        if (end > i) {
+            copy_pairs(p, out, i, end);
+            i = end;
+        } else {
+            put_pair(&p->v[i], out, &ls->v[i]);
+            i++;
+        }
+    }
+    p->n = ls->n;
+    buf_u8(out, '}');
+}
+
 static void put_metric(struct json *j, const struct labels *ls)
 {
     json_key(j, "metric");

@@ -6,6 +6,7 @@
 
 #include "query/source.h"
 #include "storage/base/json.h"
+#include "storage/base/limits.h"
 
 /* Each appends {"resultType":...,"result":... without the closing brace: members may follow. limit: series at most, 0 =
  * all; *truncated tells if some are missing. */
@@ -25,5 +26,18 @@ void result_string(int64_t ms, str s, struct buf *out);
 
 /* A label set as one object, of any answer. */
 void result_labels(struct json *j, const struct labels *ls);
+
+/* The same for many series in a row, which share most of their labels: those whose strings are where the series before
+ * had them are copied from its text. */
+struct label_printer {
+    uint32_t n; /* pairs of the series before */
+    struct printed_label {
+        struct label pair;
+        size_t from, to; /* its text in the buffer: "name":"value" */
+    } v[LIMIT_LABELS];
+};
+void label_printer_init(struct label_printer *p);
+/* The strings of ls must stay where they are until the next call; j is the same in all calls. */
+void label_printer_put(struct label_printer *p, struct json *j, const struct labels *ls);
 
 #endif

@@ -91,7 +91,7 @@ static err drop_deleted(const struct question *q, size_t part, struct part_curso
         struct labels ls;
         arena_reset(&arena);
         TRY_OUT(part_series(c, ids[i], &s));
-        TRY_OUT(part_labels(c, &s, &arena, &ls));
+        TRY_OUT(part_labels(c, s.pairs, s.n_pairs, &arena, &ls));
         TRY_OUT(part_deletes(q->view, part, &ls, &deletes));
         bool alive = false;
         for (uint32_t b = 0; b < s.n_blocks && !alive; b++)

@@ -71,6 +71,9 @@ err part_find(struct part_cursor *c, const struct matcher *m, size_t n, int64_t 
               struct postings **out) __attribute__((warn_unused_result));
 /* Pairs and blocks of one series; valid until the next part_series on this cursor. */
 err part_series(struct part_cursor *c, uint32_t id, struct part_series *out) __attribute__((warn_unused_result));
+/* Its labels alone: 2 * *n_pairs symbols; valid until the cursor moves to another. */
+err part_series_pairs(struct part_cursor *c, uint32_t id, const uint32_t **pairs, uint32_t *n_pairs)
+    __attribute__((warn_unused_result));
 /* A symbol's bytes; valid as long as the cursor. */
 err part_symbol(struct part_cursor *c, uint32_t symbol, str *out) __attribute__((warn_unused_result));
 /* The identity of a series (labels_id), from its symbol numbers. */

@@ -369,11 +369,6 @@ err part_cursor_blame(struct part_cursor *c, enum part_frame_kind kind, uint32_t
 /* Greatest i < n with first[i] <= x; first[0] <= x. */
 uint32_t part_cursor_frame_of(const uint32_t *first, size_t n, uint32_t x);
 
-/* part_series.c */
-/* The labels of one series; valid until the cursor moves to another. */
-err part_series_pairs(struct part_cursor *c, uint32_t id, const uint32_t **pairs, uint32_t *n_pairs)
-    __attribute__((warn_unused_result));
-
 /* part_symbol.c */
 /* Rewrites a symbol frame as it is kept in the cache: strings spelled out, with their keyed hashes. Takes *data. */
 err part_symbol_expand(const struct hash_key *key, uint8_t **data, size_t *n) __attribute__((warn_unused_result));

@@ -58,6 +58,7 @@ static err seek(struct part_cursor *c, uint32_t id)
 
 err part_series_pairs(struct part_cursor *c, uint32_t id, const uint32_t **pairs, uint32_t *n_pairs)
 {
+    check(id < c->p->footer.meta.series);
     TRY(part_cursor_index(c));
     TRY(seek(c, id));
     *pairs = c->record.pairs;

@@ -11,6 +11,16 @@
 #include "storage/base/assert.h"
 #include "storage/select_internal.h"
 
+#define TEXTS_MAX 64u /* names and values; the labels of nearly all series */
+
+/* Texts of the series whose labels were asked for last: the next one has most of them at the same places. */
+struct last_texts {
+    uint32_t part; /* + 1 */
+    uint32_t n;
+    uint32_t symbols[TEXTS_MAX];
+    str texts[TEXTS_MAX];
+};
+
 struct reader {
     struct selection *s;
     struct part_cursor **cursors; /* one a part, made at first use */
@@ -26,6 +36,7 @@ struct reader {
     struct sample_run *runs;
     size_t n_runs, runs_cap;
     uint64_t samples, bytes;
+    struct last_texts last;
 };
 
 struct reader *reader_create(struct selection *s)
@@ -72,6 +83,37 @@ static const struct head *head_of(const struct reader *r, const struct source *a
     return at->where >= v->n_parts ? v->heads[at->where - v->n_parts] : NULL;
 }
 
+/* The text of a symbol that is not where the series before had it. */
+static err new_text(struct last_texts *last, struct part_cursor *c, uint32_t place, uint32_t symbol, str *out)
+{
+    TRY(part_symbol(c, symbol, out));
+    if (place >= TEXTS_MAX) return NULL;
+    last->symbols[place] = symbol;
+    last->texts[place] = *out;
+    if (place == last->n) last->n++;
+    return NULL;
+}
+
+static err part_labels_shared(struct reader *r, const struct source *at, struct arena *a, struct labels *out)
+{
+    const uint32_t *pairs;
+    uint32_t n_pairs;
+    struct part_cursor *c = cursor_for(r, at->where);
+    TRY(part_series_pairs(c, at->id, &pairs, &n_pairs));
+    *out = (struct labels){arena_alloc(a, n_pairs * sizeof(struct label) + 1), n_pairs};
+    struct last_texts *last = &r->last;
+    if (last->part != at->where + 1) last->n = 0;
+    last->part = at->where + 1;
+    for (uint32_t k = 0; k < 2 * n_pairs; k++) {
+        str *text = k % 2 == 0 ? &out->v[k / 2].name : &out->v[k / 2].value;
+        if (k < last->n && last->symbols[k] == pairs[k])
+            *text = last->texts[k];
+        else
+            TRY(new_text(last, c, k, pairs[k], text));
+    }
+    return NULL;
+}
+
 err reader_labels_shared(struct reader *r, size_t i, struct arena *a, struct labels *out)
 {
     check(i < r->s->n);
@@ -81,10 +123,7 @@ err reader_labels_shared(struct reader *r, size_t i, struct arena *a, struct lab
         *out = registry_labels(h->registry, at->id, a);
         return NULL;
     }
-    struct part_cursor *c = cursor_for(r, at->where);
-    struct part_series s;
-    TRY(part_series(c, at->id, &s));
-    return part_labels(c, &s, a, out);
+    return part_labels_shared(r, at, a, out);
 }
 
 err reader_labels(struct reader *r, size_t i, struct arena *a, struct labels *out)
@@ -143,7 +182,7 @@ static err find_deletes(struct reader *r, struct part_cursor *c, const struct pa
     if (!*any) return NULL;
     struct labels ls;
     arena_reset(&r->scratch);
-    TRY(part_labels(c, s, &r->scratch, &ls));
+    TRY(part_labels(c, s->pairs, s->n_pairs, &r->scratch, &ls));
     TRY(part_deletes(r->s->view, part, &ls, &r->deletes));
     *any = r->deletes.n > 0;
     return NULL;

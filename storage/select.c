@@ -44,12 +44,12 @@ err part_deletes(const struct view *v, size_t part, const struct labels *ls, str
     return NULL;
 }
 
-err part_labels(struct part_cursor *c, const struct part_series *s, struct arena *a, struct labels *out)
+err part_labels(struct part_cursor *c, const uint32_t *pairs, uint32_t n_pairs, struct arena *a, struct labels *out)
 {
-    *out = (struct labels){arena_alloc(a, s->n_pairs * sizeof(struct label) + 1), s->n_pairs};
-    for (uint32_t i = 0; i < s->n_pairs; i++) {
-        TRY(part_symbol(c, s->pairs[2 * i], &out->v[i].name));
-        TRY(part_symbol(c, s->pairs[2 * i + 1], &out->v[i].value));
+    *out = (struct labels){arena_alloc(a, n_pairs * sizeof(struct label) + 1), n_pairs};
+    for (uint32_t i = 0; i < n_pairs; i++) {
+        TRY(part_symbol(c, pairs[2 * i], &out->v[i].name));
+        TRY(part_symbol(c, pairs[2 * i + 1], &out->v[i].value));
     }
     return NULL;
 }
@@ -145,7 +145,7 @@ static err add_part_series(struct collector *c, struct part_cursor *cursor, size
     if (deletes) {
         struct labels ls;
         arena_reset(&c->arena);
-        TRY(part_labels(cursor, &s, &c->arena, &ls));
+        TRY(part_labels(cursor, s.pairs, s.n_pairs, &c->arena, &ls));
         TRY(part_deletes(c->s->view, part, &ls, &c->deletes));
     }
     if (!blocks_alive(&s, c->s, deletes ? &c->deletes : NULL)) return NULL;

@@ -31,7 +31,7 @@ bool part_has_deletes(const struct view *v, size_t part, int64_t t_min, int64_t 
 err part_deletes(const struct view *v, size_t part, const struct labels *ls, struct time_ranges *out)
     __attribute__((warn_unused_result));
 /* Labels of a part's series: the array in the arena, the strings as long as the cursor. */
-err part_labels(struct part_cursor *c, const struct part_series *s, struct arena *a, struct labels *out)
+err part_labels(struct part_cursor *c, const uint32_t *pairs, uint32_t n_pairs, struct arena *a, struct labels *out)
     __attribute__((warn_unused_result));
 
 #endif

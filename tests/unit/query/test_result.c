@@ -3,6 +3,8 @@
  */
 #include "tests/unit/query/query_db.h"
 
+#include "query/result.h"
+#include "storage/base/rng.h"
 #include "storage/column_hist.h"
 
 static struct query_db q;
@@ -116,10 +118,44 @@ static void test_histograms_in_functions(void **state)
     assert_int_equal(q.notes.n_infos, 1);
 }
 
+/* Printed one after the other, with what the neighbour left, labels are what they are alone. */
+static void test_label_printer(void **state)
+{
+    (void)state;
+    static const str TEXTS[] = {STR("a"), STR("bb"), STR("c\"c"), STR("\n"), STR(""), STR("long enough to be copied"),
+                                STR("z")};
+    struct rng r;
+    rng_seed(&r, test_seed());
+    struct buf alone = {0}, together = {0};
+    struct json one, other;
+    struct label_printer p;
+    json_init(&one, &alone);
+    json_init(&other, &together);
+    label_printer_init(&p);
+    json_array(&one);
+    json_array(&other);
+    struct label v[8] = {0};
+    for (int i = 0; i < 3000; i++) {
+        struct labels ls = {v, (uint32_t)rng_below(&r, ARRAY_LEN(v) + 1)};
+        for (size_t k = 0; k < ARRAY_LEN(v); k++)
+            if (i == 0 || rng_chance(&r, 0.3))
+                v[k] = (struct label){TEXTS[rng_below(&r, ARRAY_LEN(TEXTS))], TEXTS[rng_below(&r, ARRAY_LEN(TEXTS))]};
+        result_labels(&one, &ls);
+        label_printer_put(&p, &other, &ls);
+    }
+    json_array_end(&one);
+    json_array_end(&other);
+    assert_int_equal(alone.n, together.n);
+    assert_memory_equal(alone.data, together.data, alone.n);
+    buf_deinit(&alone);
+    buf_deinit(&together);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matrix),
+        cmocka_unit_test(test_label_printer),
         cmocka_unit_test(test_escapes),
         cmocka_unit_test(test_histograms),
         cmocka_unit_test(test_histograms_in_functions),
