@@ -13,6 +13,7 @@
 #include "storage/select_internal.h"
 
 #define FEW_SERIES 8192    /* of a part: so many are looked at one by one */
+#define FEW_FOR_NAMES 256  /* likewise; part_label_names needs not to look at all */
 #define REPEATS_MAX 65536u /* strings more than twice those that differ */
 
 /* What was found, place by place. One place names a string once; that two places name it is seen by sorting. */
@@ -151,7 +152,8 @@ static err search_part(const struct question *q, size_t part, bool deletes)
         postings_destroy(found);
         found = NULL;
     }
-    if (found != NULL && postings_count(found) <= FEW_SERIES)
+    uint64_t few = q->name.n > 0 ? FEW_SERIES : FEW_FOR_NAMES;
+    if (found != NULL && postings_count(found) <= few)
         e = ask_series(q, c, found, part_symbol_count(q->view->parts[part].part));
     else if (q->name.n == 0)
         e = part_label_names(c, found, strings_add, q->out);

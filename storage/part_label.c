@@ -2,13 +2,15 @@
  * part_label.c: label names and values of a part, of all its series or of some.
  *
  * Both come out of the postings, sorted. With a filter of few series their own labels are read instead;
- * with one of many, a value counts when its set meets the filter. Names and values are gathered as
- * symbol numbers, whose order is that of the strings.
+ * with one of many, a value counts when its set meets the filter. Names of many series: a sample of them has nearly
+ * all, so that sets are left for the rare ones. Names and values are gathered as symbol numbers, whose order is that of
+ * the strings.
  */
 #include "storage/base/alloc.h"
 #include "storage/part_format.h"
 
-#define FEW_SERIES 4096 /* whose labels are read rather than all sets */
+#define FEW_SERIES 4096    /* whose labels are read rather than all sets */
+#define SAMPLE_SERIES 256u /* that tell nearly all names */
 
 static err emit(struct part_cursor *c, uint32_t symbol, part_string_fn fn, void *arg, bool *go_on)
 {
@@ -33,13 +35,11 @@ out:
     return e;
 }
 
-/* Names (name == NULL) or values of one name that occur among the labels of few series. */
-static err gather_from_labels(struct part_cursor *c, const uint32_t *name, const struct postings *filter,
+/* Names (name == NULL) or values of one name that occur among the labels of each stride-th of some series. */
+static err gather_from_labels(struct part_cursor *c, const uint32_t *name, const uint32_t *ids, size_t n, size_t stride,
                               struct postings *into)
 {
-    uint32_t ids[FEW_SERIES];
-    size_t n = postings_list(filter, ids, FEW_SERIES);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i += stride) {
         const uint32_t *pairs;
         uint32_t n_pairs;
         TRY(part_series_pairs(c, ids[i], &pairs, &n_pairs));
@@ -53,16 +53,12 @@ static err gather_from_labels(struct part_cursor *c, const uint32_t *name, const
     return NULL;
 }
 
-static bool is_few(const struct postings *filter)
-{
-    return filter != NULL && postings_count(filter) <= FEW_SERIES;
-}
-
 static err emit_from_labels(struct part_cursor *c, const uint32_t *name, const struct postings *filter,
                             part_string_fn fn, void *arg)
 {
+    uint32_t ids[FEW_SERIES];
     struct postings *symbols = postings_create();
-    err e = gather_from_labels(c, name, filter, symbols);
+    err e = gather_from_labels(c, name, ids, postings_list(filter, ids, FEW_SERIES), 1, symbols);
     if (e == NULL) e = emit_set(c, symbols, fn, arg);
     postings_destroy(symbols);
     return e;
@@ -89,25 +85,66 @@ static err next_name(struct part_cursor *c, struct part_entry *it)
     return part_entry_seek(c, (struct part_key){name, 0}, it);
 }
 
-err part_label_names(struct part_cursor *c, const struct postings *filter, part_string_fn fn, void *arg)
+static err all_names(struct part_cursor *c, part_string_fn fn, void *arg)
 {
-    if (is_few(filter)) return emit_from_labels(c, NULL, filter, fn, arg);
     struct part_entry it = {0};
     bool go_on = true;
     err e = NULL;
     TRY_OUT(part_entry_seek(c, (struct part_key){0, 0}, &it));
     while (!it.end && go_on) {
-        bool yes;
-        TRY_OUT(meets(c, &it, filter, &yes));
-        if (yes) {
-            TRY_OUT(emit(c, it.key.name, fn, arg, &go_on));
-            TRY_OUT(next_name(c, &it));
-        } else {
-            TRY_OUT(part_entry_next(&it));
-        }
+        TRY_OUT(emit(c, it.key.name, fn, arg, &go_on));
+        TRY_OUT(next_name(c, &it));
     }
 out:
     part_entry_close(&it);
+    return e;
+}
+
+/* Adds the names that are not known and some value of which meets the filter. *done false: so many sets were looked at
+ * that reading the labels is cheaper. */
+static err find_rare_names(struct part_cursor *c, const struct postings *filter, struct postings *known, bool *done)
+{
+    struct part_entry it = {0};
+    uint64_t patience = postings_count(filter);
+    err e = NULL;
+    TRY_OUT(part_entry_seek(c, (struct part_key){0, 0}, &it));
+    while (!it.end && patience > 0) {
+        bool yes = postings_has(known, it.key.name);
+        if (!yes) {
+            patience--;
+            TRY_OUT(meets(c, &it, filter, &yes));
+            if (yes) postings_add(known, it.key.name);
+        }
+        TRY_OUT(yes ? next_name(c, &it) : part_entry_next(&it));
+    }
+    *done = it.end;
+out:
+    part_entry_close(&it);
+    return e;
+}
+
+static err find_names(struct part_cursor *c, const struct postings *filter, struct postings *known)
+{
+    size_t n = postings_count(filter), stride = n > SAMPLE_SERIES ? n / SAMPLE_SERIES : 1;
+    uint32_t *ids = mem_alloc(n * sizeof *ids + 1);
+    bool done = stride == 1;
+    err e = NULL;
+    postings_list(filter, ids, n);
+    TRY_OUT(gather_from_labels(c, NULL, ids, n, stride, known));
+    if (!done) TRY_OUT(find_rare_names(c, filter, known, &done));
+    if (!done) TRY_OUT(gather_from_labels(c, NULL, ids, n, 1, known));
+out:
+    mem_free(ids);
+    return e;
+}
+
+err part_label_names(struct part_cursor *c, const struct postings *filter, part_string_fn fn, void *arg)
+{
+    if (filter == NULL) return all_names(c, fn, arg);
+    struct postings *names = postings_create();
+    err e = find_names(c, filter, names);
+    if (e == NULL) e = emit_set(c, names, fn, arg);
+    postings_destroy(names);
     return e;
 }
 
@@ -117,7 +154,8 @@ err part_label_values(struct part_cursor *c, str name, const struct postings *fi
     bool found, go_on = true;
     TRY(part_symbol_lower_bound(c, name, &symbol, &found));
     if (!found) return NULL;
-    if (is_few(filter)) return emit_from_labels(c, &symbol, filter, fn, arg);
+    bool few = filter != NULL && postings_count(filter) <= FEW_SERIES;
+    if (few) return emit_from_labels(c, &symbol, filter, fn, arg);
     struct part_entry it = {0};
     err e = NULL;
     TRY_OUT(part_entry_seek(c, (struct part_key){symbol, 0}, &it));

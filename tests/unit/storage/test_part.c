@@ -220,6 +220,13 @@ static void test_labels(void **state)
     for (size_t f = 0; f < ARRAY_LEN(filters); f++)
         for (size_t i = 0; i < ARRAY_LEN(names); i++)
             check_strings(&m, c, names[i], filters[f]);
+    for (int i = 0; i < 20; i++) { /* names of some hundreds: a sample has most of them */
+        uint32_t from = (uint32_t)rng_below(&r, m.n - 2000);
+        struct postings *some = postings_range(from, from + 200 + (uint32_t)rng_below(&r, 1800));
+        if (i % 2 == 0) postings_add(some, (uint32_t)rng_below(&r, m.n));
+        check_strings(&m, c, "", some);
+        postings_destroy(some);
+    }
     struct strings *got = arena_zalloc(&m.arena, sizeof *got);
     got->arena = &m.arena;
     got->stop_at = 3;
