@@ -27,7 +27,7 @@ struct notes {
     str query;
     pthread_mutex_t lock;
     struct strmap *seen; /* guarded by lock, as what follows */
-    struct note_list lists[NOTE_INFO + 1];
+    struct note_list lists[NOTE_KINDS];
 };
 
 struct notes *notes_create(str query)
@@ -119,22 +119,21 @@ static void move_list(struct note_list *from, const char *kind, char ***texts, u
     from->omitted = 0;
 }
 
-bool notes_list(struct notes *n, struct kept_note *out, size_t *n_out)
+size_t notes_list(struct notes *n, struct kept_note *out, uint32_t omitted[NOTE_KINDS])
 {
-    bool all = true;
-    *n_out = 0;
+    size_t count = 0;
     pthread_mutex_lock(&n->lock);
-    for (size_t kind = 0; kind < ARRAY_LEN(n->lists); kind++) {
+    for (size_t kind = 0; kind < NOTE_KINDS; kind++) {
         const struct note_list *list = &n->lists[kind];
-        all &= list->omitted == 0;
+        omitted[kind] = list->omitted;
         for (uint32_t i = 0; i < list->n; i++) {
-            struct kept_note *note = &out[(*n_out)++];
+            struct kept_note *note = &out[count++];
             note->kind = (enum note_kind)kind;
             note->text = str_of(list->shown[i]);
         }
     }
     pthread_mutex_unlock(&n->lock);
-    return all;
+    return count;
 }
 
 static bool is_shown(const struct note_list *list, str text)
@@ -149,6 +148,13 @@ void notes_show(struct notes *n, const struct kept_note *note)
     pthread_mutex_lock(&n->lock);
     struct note_list *list = &n->lists[note->kind];
     if (!is_shown(list, note->text)) show(list, note->text);
+    pthread_mutex_unlock(&n->lock);
+}
+
+void notes_omit(struct notes *n, enum note_kind kind, uint32_t more)
+{
+    pthread_mutex_lock(&n->lock);
+    n->lists[kind].omitted += more;
     pthread_mutex_unlock(&n->lock);
 }
 

@@ -11,7 +11,7 @@
 
 #define NOTES_SHOWN 10
 
-enum note_kind { NOTE_WARNING, NOTE_INFO };
+enum note_kind { NOTE_WARNING, NOTE_INFO, NOTE_KINDS };
 
 struct notes;
 
@@ -29,11 +29,12 @@ struct kept_note {
     str text;
     int64_t until_ms;
 };
-/* All that are shown, at most 2 * NOTES_SHOWN, their texts borrowed until something is added or taken; until_ms is left
- * alone. False if there were more than are shown. */
-bool notes_list(struct notes *n, struct kept_note *out, size_t *n_out);
-/* Adds one, unless the same is shown. */
+/* All that are shown, at most NOTE_KINDS * NOTES_SHOWN, their texts borrowed until something is added or taken;
+ * until_ms is left alone. omitted: how many of each kind are counted only. Returns how many are shown. */
+size_t notes_list(struct notes *n, struct kept_note *out, uint32_t omitted[NOTE_KINDS]);
+/* Adds one, unless the same is shown; counts more. */
 void notes_show(struct notes *n, const struct kept_note *note);
+void notes_omit(struct notes *n, enum note_kind kind, uint32_t more);
 /* Moves all into *out (added to what is there). */
 void notes_take(struct notes *n, struct query_notes *out);
 

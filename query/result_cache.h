@@ -24,6 +24,7 @@ struct kept_result {
     size_t n_rows;
     struct kept_note *notes;
     size_t n_notes;
+    uint32_t omitted[NOTE_KINDS]; /* notes that were counted only */
 };
 
 /* The answer to a question, which stays until it is given back; NULL if there is none. */

@@ -156,26 +156,53 @@ err reuse_join(const struct reuse *u, struct exec *x, struct held_rows *rows)
 
 /* ---- keeping ---------------------------------------------------------------------------------------------------- */
 
-#define NOTES_MAX (4 * NOTES_SHOWN)
+#define NOTES_MAX (2 * NOTE_KINDS * NOTES_SHOWN)
 
-/* What is said of the answer now, and what was said of steps that it still has. A note tells no step: that it goes when
- * the last of those it was made with has gone is as exact as it gets. False: too many to be kept. */
-static bool gather_notes(const struct reuse *u, struct notes *notes, struct kept_note out[NOTES_MAX], size_t *n)
+/* What is said of an answer. */
+struct said {
+    struct kept_note v[NOTES_MAX];
+    size_t n;
+    uint32_t omitted[NOTE_KINDS];
+};
+
+/* Notes that were counted only: as many as there are steps left of those that they were made with. */
+static uint32_t omitted_before(const struct reuse *u, size_t kind)
 {
-    bool all = notes_list(notes, out, n);
-    for (size_t i = 0; i < *n; i++)
-        out[i].until_ms = grid_end(&u->grid);
-    size_t fresh = *n;
-    for (size_t i = 0; u->n > 0 && i < u->kept->n_notes; i++) {
-        const struct kept_note *note = &u->kept->notes[i];
-        bool said = false;
-        for (size_t k = 0; k < fresh && !said; k++)
-            said = str_eq(out[k].text, note->text);
-        if (said || note->until_ms < u->grid.start) continue;
-        if (*n == NOTES_MAX) return false;
-        out[(*n)++] = *note;
-    }
-    return all;
+    uint64_t n = u->kept->omitted[kind];
+    return (uint32_t)((n * u->n + u->kept->grid.n - 1) / u->kept->grid.n);
+}
+
+static void add_before(const struct kept_note *note, size_t fresh, struct said *said)
+{
+    for (size_t i = 0; i < fresh; i++)
+        if (str_eq(said->v[i].text, note->text)) return;
+    if (said->n < NOTES_MAX)
+        said->v[said->n++] = *note;
+    else
+        said->omitted[note->kind]++;
+}
+
+/* Notes of the evaluated steps, and those of before that may be about a step that is left. A note tells no step: that
+ * it goes when the last of those it was made with has gone is as exact as it gets. */
+static void gather_notes(const struct reuse *u, struct notes *notes, struct said *said)
+{
+    said->n = notes_list(notes, said->v, said->omitted);
+    size_t fresh = said->n;
+    for (size_t i = 0; i < fresh; i++)
+        said->v[i].until_ms = grid_end(&u->grid);
+    if (u->n == 0) return;
+    for (size_t i = 0; i < u->kept->n_notes; i++)
+        if (u->kept->notes[i].until_ms >= u->grid.start) add_before(&u->kept->notes[i], fresh, said);
+    for (size_t kind = 0; kind < NOTE_KINDS; kind++)
+        said->omitted[kind] += omitted_before(u, kind);
+}
+
+static void repeat_notes(const struct reuse *u, struct notes *notes)
+{
+    for (size_t i = 0; i < u->kept->n_notes; i++)
+        if (u->kept->notes[i].until_ms >= u->grid.start) notes_show(notes, &u->kept->notes[i]);
+    for (size_t kind = 0; kind < NOTE_KINDS; kind++)
+        notes_omit(notes, (enum note_kind)kind, omitted_before(u, kind));
 }
 
 static bool can_be_kept(const struct reuse *u, const struct held_rows *rows)
@@ -188,16 +215,19 @@ static bool can_be_kept(const struct reuse *u, const struct held_rows *rows)
 
 void reuse_keep(const struct reuse *u, const struct held_rows *rows, struct notes *notes)
 {
-    if (u->cache == NULL) return;
-    struct kept_note said[NOTES_MAX];
-    size_t n;
-    if (gather_notes(u, notes, said, &n) && can_be_kept(u, rows)) {
-        struct kept_result r = {
-            .grid = u->grid, .version = u->version, .rows = rows->v, .n_rows = rows->n, .notes = said, .n_notes = n};
+    if (can_be_kept(u, rows)) {
+        struct said said;
+        gather_notes(u, notes, &said);
+        struct kept_result r = {.grid = u->grid,
+                                .version = u->version,
+                                .rows = rows->v,
+                                .n_rows = rows->n,
+                                .notes = said.v,
+                                .n_notes = said.n};
+        memcpy(r.omitted, said.omitted, sizeof r.omitted);
         result_cache_put(u->cache, buf_as_str(&u->question), &r);
     }
-    for (size_t i = 0; u->n > 0 && i < u->kept->n_notes; i++)
-        if (u->kept->notes[i].until_ms >= u->grid.start) notes_show(notes, &u->kept->notes[i]);
+    if (u->n > 0) repeat_notes(u, notes);
 }
 
 void reuse_end(struct reuse *u)

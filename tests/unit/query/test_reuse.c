@@ -207,6 +207,26 @@ static void test_notes(void **state)
     assert_int_equal(steps_known(), 2);
 }
 
+/* More notes than are shown: those beyond are counted, of known steps by their share. */
+static void test_many_notes(void **state)
+{
+    (void)state;
+    const double base = 270000;
+    write_one(1, base, 5);
+    steps_known();
+    for (int i = 0; i < 3; i++) {
+        expect_same("quantile(time(), m)", base + i * STEP, base + (i + 19) * STEP);
+        assert_int_equal(cached.notes.n_warnings, 11);
+        assert_int_equal(plain.notes.n_warnings, 11);
+        assert_string_equal(plain.notes.warnings[10], "10 more warning annotations omitted");
+        assert_non_null(strstr(cached.notes.warnings[10], "more warning annotations omitted"));
+    }
+    assert_int_equal(steps_known(), 38);
+    expect_same("quantile(time(), m)", base + 2 * STEP, base + 21 * STEP); /* all is known */
+    assert_int_equal(steps_known(), 20);
+    assert_int_equal(cached.notes.n_warnings, 11);
+}
+
 /* What is kept for one set of filters is not shown to another. */
 static void test_confined(void **state)
 {
@@ -245,7 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_answers),     cmocka_unit_test(test_steps_are_taken_over),
         cmocka_unit_test(test_what_is_not_kept), cmocka_unit_test(test_notes),
-        cmocka_unit_test(test_confined),
+        cmocka_unit_test(test_many_notes),       cmocka_unit_test(test_confined),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
