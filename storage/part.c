@@ -39,6 +39,12 @@ out:
     return e;
 }
 
+void part_will_read(struct part *p, uint64_t bytes)
+{
+    uint64_t size = p->footer.meta.bytes, n = bytes < size ? bytes : size;
+    p->env->ops->file_will_read(p->file, size - n, n);
+}
+
 struct part *part_ref(struct part *p)
 {
     atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);

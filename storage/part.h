@@ -54,6 +54,8 @@ struct part_series {
 /* key: for series identities. cache and env are borrowed and outlive the part. */
 err part_open(struct env *env, const char *path, const struct hash_key *key, struct fcache *cache, struct part **out)
     __attribute__((warn_unused_result));
+/* The kernel may fetch the file's last bytes, where its indexes are, before anyone asks. */
+void part_will_read(struct part *p, uint64_t bytes);
 struct part *part_ref(struct part *p);
 void part_unref(struct part *p); /* the last one closes the file; NULL allowed */
 /* After the manifest dropped it: the file is unlinked when the last reference goes. */

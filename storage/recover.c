@@ -184,6 +184,19 @@ static uint64_t newest_seq(const struct manifest *m, const struct view_part *par
     return seq;
 }
 
+#define AHEAD_MS (INT64_C(24) * 3600 * 1000)
+#define AHEAD_BYTES (UINT64_C(16) << 20) /* of a part */
+
+/* After a start the first queries are about the newest day, and the disk has nothing else to do. */
+static void read_ahead(const struct view_part *parts, size_t n)
+{
+    int64_t newest = INT64_MIN;
+    for (size_t i = 0; i < n; i++)
+        if (part_meta(parts[i].part)->t_max > newest) newest = part_meta(parts[i].part)->t_max;
+    for (size_t i = 0; i < n; i++)
+        if (newest - part_meta(parts[i].part)->t_max <= AHEAD_MS) part_will_read(parts[i].part, AHEAD_BYTES);
+}
+
 err recover_parts(struct db *db)
 {
     struct manifest m;
@@ -204,6 +217,7 @@ err recover_parts(struct db *db)
         TRY_OUT(remove_orphans(db, &m));
         TRY_OUT(open_listed(db, &m, parts, &n));
     }
+    read_ahead(parts, n);
     if (db->next_part == 0) db->next_part = 1;
     db->manifest_generation = m.generation;
     db->wal_floor = m.wal_floor;

@@ -37,6 +37,8 @@ struct env_ops {
     err (*file_truncate)(struct env_file *f, uint64_t size);
     /* Tells the kernel that [offset, offset+n) won't be read soon (merge inputs). May do nothing. */
     void (*file_drop_cache)(struct env_file *f, uint64_t offset, uint64_t n);
+    /* Tells it that [offset, offset+n) will be, so that it may fetch that meanwhile. May do nothing. */
+    void (*file_will_read)(struct env_file *f, uint64_t offset, uint64_t n);
     void (*file_close)(struct env_file *f); /* NULL allowed; no error: sync first if it matters */
 
     err (*rename)(struct env *env, const char *from, const char *to); /* replaces `to` atomically */

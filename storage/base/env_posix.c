@@ -148,6 +148,11 @@ static void posix_file_drop_cache(struct env_file *f, uint64_t offset, uint64_t 
     (void)posix_fadvise(f->fd, (off_t)offset, (off_t)n, POSIX_FADV_DONTNEED);
 }
 
+static void posix_file_will_read(struct env_file *f, uint64_t offset, uint64_t n)
+{
+    (void)posix_fadvise(f->fd, (off_t)offset, (off_t)n, POSIX_FADV_WILLNEED); /* likewise */
+}
+
 static void posix_file_close(struct env_file *f)
 {
     if (f == NULL) return;
@@ -383,6 +388,7 @@ static const struct env_ops posix_ops = {
     .file_size = posix_file_size,
     .file_truncate = posix_file_truncate,
     .file_drop_cache = posix_file_drop_cache,
+    .file_will_read = posix_file_will_read,
     .file_close = posix_file_close,
     .rename = posix_rename,
     .link = posix_link,

@@ -238,6 +238,11 @@ static void sim_file_drop_cache(struct env_file *f, uint64_t offset, uint64_t n)
     (void)f, (void)offset, (void)n;
 }
 
+static void sim_file_will_read(struct env_file *f, uint64_t offset, uint64_t n)
+{
+    (void)f, (void)offset, (void)n;
+}
+
 static void sim_file_close(struct env_file *f)
 {
     if (f == NULL) return;
@@ -358,6 +363,7 @@ static const struct env_ops sim_ops = {
     .file_size = sim_file_size,
     .file_truncate = sim_file_truncate,
     .file_drop_cache = sim_file_drop_cache,
+    .file_will_read = sim_file_will_read,
     .file_close = sim_file_close,
     .rename = sim_rename,
     .link = sim_link,

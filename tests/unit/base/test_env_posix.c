@@ -112,6 +112,7 @@ static void test_append_and_read(void **state)
     assert_err(ops->file_read(f, got, 1, UINT64_MAX), ERR_CORRUPT, "file: ");
     assert_ok(ops->file_read(f, got, 0, 6));
     assert_ok(ops->file_append(f, "", 0));
+    ops->file_will_read(f, 0, 6);
     ops->file_drop_cache(f, 0, 6);
     assert_ok(ops->file_sync(f));
     ops->file_close(f);
