@@ -137,6 +137,7 @@ static err print_union(struct db *db, str name, const struct meta_request *rq, s
     err e = NULL;
     for (uint32_t i = 0; i < rq->match->n; i++)
         TRY_OUT(ask_set(db, name, rq, i, take_string, &all));
+    if (all.v == NULL) goto out; /* nothing was found */
     all.n = str_sort_unique(all.v, all.n);
     for (size_t i = 0; i < all.n; i++)
         if (!print_string(p, all.v[i])) break;
