@@ -119,8 +119,8 @@ void result_cache_release(struct result_cache *c, const struct kept_result *r)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Bytes that a copy takes: columns and labels; what the allocator adds is not known here. */
-static size_t bytes_of(str question, const struct kept_result *r)
+/* What a copy takes at least. */
+static size_t bytes_least(str question, const struct kept_result *r)
 {
     size_t bytes = sizeof(struct entry) + 2 * question.n + r->n_rows * sizeof *r->rows;
     for (size_t i = 0; i < r->n_rows; i++) {
@@ -134,7 +134,7 @@ static size_t bytes_of(str question, const struct kept_result *r)
     return bytes;
 }
 
-static struct entry *copy(str question, const struct kept_result *r, size_t bytes)
+static struct entry *copy(str question, const struct kept_result *r)
 {
     struct entry *e = mem_zalloc(sizeof *e);
     struct arena *a = &e->arena;
@@ -147,25 +147,24 @@ static struct entry *copy(str question, const struct kept_result *r, size_t byte
     for (size_t i = 0; i < r->n_notes; i++)
         e->result.notes[i].text = arena_str(a, r->notes[i].text);
     e->question = arena_str(a, question);
-    e->bytes = bytes;
+    e->bytes = sizeof *e + a->bytes + question.n; /* the table has the question, too */
     e->refs = 1;
     return e;
 }
 
 void result_cache_put(struct result_cache *c, str question, const struct kept_result *r)
 {
-    size_t bytes = bytes_of(question, r);
-    if (bytes > c->max_bytes / ENTRY_PART) return;
-    struct entry *e = copy(question, r, bytes);
+    if (bytes_least(question, r) > c->max_bytes / ENTRY_PART) return;
+    struct entry *e = copy(question, r);
     pthread_mutex_lock(&c->lock);
     void **known = strmap_get(c->entries, question);
     if (known != NULL) drop_locked(c, *known); /* two at once: whoever comes last */
-    while (c->oldest != NULL && c->bytes + bytes > c->max_bytes) {
+    while (c->oldest != NULL && c->bytes + e->bytes > c->max_bytes) {
         drop_locked(c, c->oldest);
         counter_inc(c->evicted);
     }
     strmap_put(c->entries, question, e, NULL);
     link_locked(c, e);
-    c->bytes += bytes;
+    c->bytes += e->bytes;
     pthread_mutex_unlock(&c->lock);
 }
