@@ -329,13 +329,6 @@ struct part_place {
     struct cursor rest;         /* bytes after the record */
 };
 
-/* Symbols that a cursor looked up last: the series of a run share most of their labels. */
-#define PART_SYMBOL_MEMOS 32u
-struct part_symbol_memo {
-    uint32_t symbol;
-    str text; /* in a pinned page; p NULL: none */
-};
-
 struct part_cursor {
     struct part *p;
     const struct part_index *ix; /* NULL until first use */
@@ -343,8 +336,7 @@ struct part_cursor {
     uint8_t pin_at[PART_FRAME_KINDS]; /* which of a kind's pins goes next */
     struct part_time times[PART_TIME_COLUMNS];
     unsigned time_at;
-    const struct fcache_entry **symbols;              /* one a symbol frame, pinned at first use; NULL until then */
-    struct part_symbol_memo memos[PART_SYMBOL_MEMOS]; /* by the symbol's last bits */
+    const struct fcache_entry **symbols; /* one a symbol frame, pinned at first use; NULL until then */
     struct part_place place;
     bool resolved;                          /* the record's blocks know their times */
     struct part_record record;              /* the series at place */

@@ -139,15 +139,11 @@ static err locate(struct part_cursor *c, uint32_t symbol, uint32_t *frame, uint3
 
 err part_symbol(struct part_cursor *c, uint32_t symbol, str *out)
 {
-    struct part_symbol_memo *memo = &c->memos[symbol % PART_SYMBOL_MEMOS];
-    if (memo->symbol != symbol || memo->text.p == NULL) {
-        struct page page;
-        uint32_t frame, i;
-        TRY(locate(c, symbol, &frame, &i));
-        TRY(page_get(c, frame, &page));
-        *memo = (struct part_symbol_memo){symbol, page_string(&page, i)};
-    }
-    *out = memo->text;
+    struct page page;
+    uint32_t frame, i;
+    TRY(locate(c, symbol, &frame, &i));
+    TRY(page_get(c, frame, &page));
+    *out = page_string(&page, i);
     return NULL;
 }
 
