@@ -12,8 +12,7 @@
 #include "storage/part_answer.h"
 #include "storage/select_internal.h"
 
-#define FEW_SERIES 8192    /* of a part: so many are looked at one by one */
-#define FEW_FOR_NAMES 256  /* likewise; part_label_names needs not to look at all */
+#define FEW_SERIES 8192    /* of a head: so many are looked at one by one */
 #define REPEATS_MAX 65536u /* strings more than twice those that differ */
 
 /* What was found, place by place. One place names a string once; that two places name it is seen by sorting. */
@@ -109,34 +108,6 @@ out:
     return e;
 }
 
-/* Of a few series: their own labels, each symbol once. Cheaper than asking every list of the part. */
-static err ask_series(const struct question *q, struct part_cursor *c, const struct postings *found, uint32_t n_symbols)
-{
-    uint64_t count = postings_count(found);
-    uint32_t *ids = mem_alloc(count * sizeof *ids + 1);
-    bool *seen = mem_zalloc(n_symbols + 1);
-    postings_list(found, ids, count);
-    err e = NULL;
-    for (uint64_t i = 0; i < count; i++) {
-        struct part_series s;
-        TRY_OUT(part_series(c, ids[i], &s));
-        for (uint32_t k = 0; k < s.n_pairs; k++) {
-            uint32_t name = s.pairs[2 * k], wanted = q->name.n == 0 ? name : s.pairs[2 * k + 1];
-            str text;
-            if (seen[wanted]) continue;
-            TRY_OUT(part_symbol(c, name, &text));
-            if (q->name.n > 0 && !str_eq(text, q->name)) continue;
-            seen[wanted] = true;
-            TRY_OUT(part_symbol(c, wanted, &text));
-            strings_add(q->out, text);
-        }
-    }
-out:
-    mem_free(ids);
-    mem_free(seen);
-    return e;
-}
-
 /* Adds what the part has to q->out, from its indexes. */
 static err search_part(const struct question *q, size_t part, bool deletes)
 {
@@ -152,10 +123,7 @@ static err search_part(const struct question *q, size_t part, bool deletes)
         postings_destroy(found);
         found = NULL;
     }
-    uint64_t few = q->name.n > 0 ? FEW_SERIES : FEW_FOR_NAMES;
-    if (found != NULL && postings_count(found) <= few)
-        e = ask_series(q, c, found, part_symbol_count(q->view->parts[part].part));
-    else if (q->name.n == 0)
+    if (q->name.n == 0)
         e = part_label_names(c, found, strings_add, q->out);
     else
         e = part_label_values(c, q->name, found, strings_add, q->out);

@@ -9,7 +9,7 @@
 #include "storage/base/alloc.h"
 #include "storage/part_format.h"
 
-#define FEW_SERIES 4096    /* whose labels are read rather than all sets */
+#define FEW_SERIES 8192    /* whose labels are read rather than all sets */
 #define SAMPLE_SERIES 256u /* that tell nearly all names */
 
 static err emit(struct part_cursor *c, uint32_t symbol, part_string_fn fn, void *arg, bool *go_on)
@@ -56,11 +56,13 @@ static err gather_from_labels(struct part_cursor *c, const uint32_t *name, const
 static err emit_from_labels(struct part_cursor *c, const uint32_t *name, const struct postings *filter,
                             part_string_fn fn, void *arg)
 {
-    uint32_t ids[FEW_SERIES];
+    size_t n = postings_count(filter);
+    uint32_t *ids = mem_alloc(n * sizeof *ids + 1);
     struct postings *symbols = postings_create();
-    err e = gather_from_labels(c, name, ids, postings_list(filter, ids, FEW_SERIES), 1, symbols);
+    err e = gather_from_labels(c, name, ids, postings_list(filter, ids, n), 1, symbols);
     if (e == NULL) e = emit_set(c, symbols, fn, arg);
     postings_destroy(symbols);
+    mem_free(ids);
     return e;
 }
 
