@@ -89,23 +89,43 @@ static void note_truncated(struct query_notes *notes)
     notes->warnings[notes->n_warnings++] = mem_dup_str(STR("results truncated due to limit"));
 }
 
-/* ---- strings ------------------------------------------------------------------------------------------------ */
-
-/* Strings are printed as they come: in order, each once. */
+/* Elements of the answer's array, up to the limit. */
 struct printer {
     struct json j;
     uint64_t n, limit; /* printed; at most, 0 = all */
     bool truncated;
 };
 
+static void printer_begin(struct printer *p, uint64_t limit, struct buf *out)
+{
+    *p = (struct printer){.limit = limit};
+    json_init(&p->j, out);
+    json_array(&p->j);
+}
+
+/* True if one more may be printed, which is counted. */
+static bool printer_next(struct printer *p)
+{
+    p->truncated = p->limit > 0 && p->n == p->limit;
+    p->n += !p->truncated;
+    return !p->truncated;
+}
+
+static void printer_end(struct printer *p, struct query_notes *notes)
+{
+    json_array_end(&p->j);
+    if (p->truncated) note_truncated(notes);
+}
+
+/* ---- strings ------------------------------------------------------------------------------------------------ */
+
+/* Strings are printed as they come: in order, each once. */
 static bool print_string(void *arg, str s)
 {
     struct printer *p = arg;
-    p->truncated = p->limit > 0 && p->n == p->limit;
-    if (p->truncated) return false;
-    json_str(&p->j, s);
-    p->n++;
-    return true;
+    bool more = printer_next(p);
+    if (more) json_str(&p->j, s);
+    return more;
 }
 
 /* Names of labels, or values of one (name.n > 0), of set i; without sets, of everything. */
@@ -151,12 +171,10 @@ static err put_strings(struct query_engine *q, str name, const struct meta_reque
                        struct query_notes *notes)
 {
     bool several = rq->match && rq->match->n > 1;
-    struct printer p = {.limit = rq->limit};
-    json_init(&p.j, out);
-    json_array(&p.j);
+    struct printer p;
+    printer_begin(&p, rq->limit, out);
     TRY(several ? print_union(q->o.db, name, rq, &p) : ask_set(q->o.db, name, rq, 0, print_string, &p));
-    json_array_end(&p.j);
-    if (p.truncated) note_truncated(notes);
+    printer_end(&p, notes);
     return NULL;
 }
 
@@ -182,20 +200,14 @@ static err select_set(struct query_engine *q, const struct match_set *set, const
     return storage_select(q->o.db, set->m, set->n, &o, out);
 }
 
-/* Printed labels, up to the limit. */
 struct series_printer {
-    struct json j;
+    struct printer p;
     struct label_printer labels;
-    uint64_t n, limit; /* printed; at most, 0 = all */
-    bool truncated;
 };
 
-static void print_series(struct series_printer *p, const struct labels *ls)
+static void print_series(struct series_printer *s, const struct labels *ls)
 {
-    p->truncated = p->limit > 0 && p->n == p->limit;
-    if (p->truncated) return;
-    label_printer_put(&p->labels, &p->j, ls);
-    p->n++;
+    if (printer_next(&s->p)) label_printer_put(&s->labels, &s->p.j, ls);
 }
 
 /* One set: each series once, in storage's order, and nothing is held. */
@@ -206,7 +218,7 @@ static err print_set(struct query_engine *q, const struct meta_request *rq, stru
     struct reader *r = reader_create(s);
     struct arena arena = {0};
     err e = NULL;
-    for (size_t i = 0; i < selection_count(s) && !p->truncated; i++) {
+    for (size_t i = 0; i < selection_count(s) && !p->p.truncated; i++) {
         struct labels ls;
         arena_reset(&arena);
         TRY_OUT(budget_tick(b, 0));
@@ -285,7 +297,7 @@ static err print_sets(struct query_engine *q, const struct meta_request *rq, str
     for (uint32_t i = 0; i < rq->match->n; i++)
         TRY_OUT(collect_set(q, i, rq, b, &list));
     if (list.n > 1) qsort(list.v, list.n, sizeof *list.v, compare_labels);
-    for (size_t i = 0; i < list.n && !p->truncated; i++)
+    for (size_t i = 0; i < list.n && !p->p.truncated; i++)
         print_series(p, &list.v[i]);
 out:
     for (uint32_t i = 0; i < list.n_readers; i++)
@@ -304,16 +316,11 @@ err query_series(struct query_engine *q, const struct meta_request *rq, struct b
 {
     if (!rq->match || rq->match->n == 0) return err_new(ERR_INVALID, "no match[] parameter provided");
     struct series_printer p;
-    p.n = 0;
-    p.limit = rq->limit;
-    p.truncated = false;
+    printer_begin(&p.p, rq->limit, out);
     label_printer_init(&p.labels);
     struct budget b;
     budget_init(&b, q->o.timeout_ms, 0, q->o.max_memory, NULL);
-    json_init(&p.j, out);
-    json_array(&p.j);
     TRY(rq->match->n == 1 ? print_set(q, rq, &b, &p) : print_sets(q, rq, &b, &p));
-    json_array_end(&p.j);
-    if (p.truncated) note_truncated(notes);
+    printer_end(&p.p, notes);
     return NULL;
 }
