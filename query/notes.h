@@ -23,14 +23,14 @@ void notes_add(struct notes *n, enum note_kind kind, uint32_t at, const char *fo
     __attribute__((format(printf, 4, 5)));
 /* A warning about the answer as a whole, without prefix and place. */
 void notes_plain(struct notes *n, const char *text);
-/* A note of an answer that is kept: its text as it is shown, and the last step that it may be about. */
+/* A note of an answer that is kept: its text as it is shown, and the steps that it may be about. */
 struct kept_note {
     enum note_kind kind;
     str text;
-    int64_t until_ms;
+    int64_t from_ms, until_ms;
 };
 /* All that are shown, at most NOTE_KINDS * NOTES_SHOWN, their texts borrowed until something is added or taken;
- * until_ms is left alone. omitted: how many of each kind are counted only. Returns how many are shown. */
+ * steps are left alone. omitted: how many of each kind are counted only. Returns how many are shown. */
 size_t notes_list(struct notes *n, struct kept_note *out, uint32_t omitted[NOTE_KINDS]);
 /* Adds one, unless the same is shown; counts more. */
 void notes_show(struct notes *n, const struct kept_note *note);

@@ -165,11 +165,16 @@ struct said {
     uint32_t omitted[NOTE_KINDS];
 };
 
-/* Notes that were counted only: as many as there are steps left of those that they were made with. */
+/* Notes that were counted only, by the share of steps that is left; rounded down, or they would never end. */
 static uint32_t omitted_before(const struct reuse *u, size_t kind)
 {
-    uint64_t n = u->kept->omitted[kind];
-    return (uint32_t)((n * u->n + u->kept->grid.n - 1) / u->kept->grid.n);
+    return (uint32_t)((uint64_t)u->kept->omitted[kind] * u->n / u->kept->grid.n);
+}
+
+/* A note tells no step: that it goes when none is left of those it was made with is as exact as it gets. */
+static bool is_left(const struct reuse *u, const struct kept_note *note)
+{
+    return note->until_ms >= u->grid.start && note->from_ms < grid_time(&u->grid, u->n);
 }
 
 static void add_before(const struct kept_note *note, size_t fresh, struct said *said)
@@ -182,17 +187,18 @@ static void add_before(const struct kept_note *note, size_t fresh, struct said *
         said->omitted[note->kind]++;
 }
 
-/* Notes of the evaluated steps, and those of before that may be about a step that is left. A note tells no step: that
- * it goes when the last of those it was made with has gone is as exact as it gets. */
+/* Notes of the evaluated steps, and those of before that may be about a known one. */
 static void gather_notes(const struct reuse *u, struct notes *notes, struct said *said)
 {
     said->n = notes_list(notes, said->v, said->omitted);
     size_t fresh = said->n;
-    for (size_t i = 0; i < fresh; i++)
+    for (size_t i = 0; i < fresh; i++) {
+        said->v[i].from_ms = grid_time(&u->grid, u->n);
         said->v[i].until_ms = grid_end(&u->grid);
+    }
     if (u->n == 0) return;
     for (size_t i = 0; i < u->kept->n_notes; i++)
-        if (u->kept->notes[i].until_ms >= u->grid.start) add_before(&u->kept->notes[i], fresh, said);
+        if (is_left(u, &u->kept->notes[i])) add_before(&u->kept->notes[i], fresh, said);
     for (size_t kind = 0; kind < NOTE_KINDS; kind++)
         said->omitted[kind] += omitted_before(u, kind);
 }
@@ -200,7 +206,7 @@ static void gather_notes(const struct reuse *u, struct notes *notes, struct said
 static void repeat_notes(const struct reuse *u, struct notes *notes)
 {
     for (size_t i = 0; i < u->kept->n_notes; i++)
-        if (u->kept->notes[i].until_ms >= u->grid.start) notes_show(notes, &u->kept->notes[i]);
+        if (is_left(u, &u->kept->notes[i])) notes_show(notes, &u->kept->notes[i]);
     for (size_t kind = 0; kind < NOTE_KINDS; kind++)
         notes_omit(notes, (enum note_kind)kind, omitted_before(u, kind));
 }

@@ -219,12 +219,45 @@ static void test_many_notes(void **state)
         assert_int_equal(cached.notes.n_warnings, 11);
         assert_int_equal(plain.notes.n_warnings, 11);
         assert_string_equal(plain.notes.warnings[10], "10 more warning annotations omitted");
-        assert_non_null(strstr(cached.notes.warnings[10], "more warning annotations omitted"));
+        assert_string_equal(cached.notes.warnings[10], "10 more warning annotations omitted");
     }
     assert_int_equal(steps_known(), 38);
     expect_same("quantile(time(), m)", base + 2 * STEP, base + 21 * STEP); /* all is known */
     assert_int_equal(steps_known(), 20);
     assert_int_equal(cached.notes.n_warnings, 11);
+}
+
+/* What is shown and what is counted end with the steps that had it, however often the panel is refreshed. */
+static void test_notes_end(void **state)
+{
+    (void)state;
+    static const char EARLY[] = "quantile((time() < bool 280300) * time(), m)"; /* the first 20 steps */
+    const double base = 280000;
+    write_one(1, base, 5);
+    write_one(1, base + 250, 5);
+    steps_known();
+    for (int i = 0; i <= 20; i++)
+        expect_same(EARLY, base + i * STEP, base + (i + 20) * STEP);
+    assert_true(steps_known() > 0);
+    expect_same(EARLY, base + 21 * STEP, base + 41 * STEP);
+    assert_int_equal(plain.notes.n_warnings, 0);
+    assert_int_equal(cached.notes.n_warnings, 0);
+}
+
+/* The newest step is evaluated anew after every write: what was said of it before is not said again. */
+static void test_notes_of_a_new_evaluation(void **state)
+{
+    (void)state;
+    const double base = 290000;
+    write_one(1, base, 0.125); /* 0.125 * SERIES + 1 = 2.5 */
+    steps_known();
+    for (int i = 0; i < 6; i++) {
+        write_one(1, base + 4 * STEP + i, i);
+        expect_same("quantile(scalar(sum(m)), m)", base, base + 4 * STEP);
+        expect_same("quantile(scalar(sum(m)), m)", base, base + 5 * STEP);
+        assert_int_equal(cached.notes.n_warnings, plain.notes.n_warnings);
+    }
+    assert_true(steps_known() > 0);
 }
 
 /* What is kept for one set of filters is not shown to another. */
@@ -263,9 +296,14 @@ static void test_confined(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_answers),     cmocka_unit_test(test_steps_are_taken_over),
-        cmocka_unit_test(test_what_is_not_kept), cmocka_unit_test(test_notes),
-        cmocka_unit_test(test_many_notes),       cmocka_unit_test(test_confined),
+        cmocka_unit_test(test_same_answers),
+        cmocka_unit_test(test_steps_are_taken_over),
+        cmocka_unit_test(test_what_is_not_kept),
+        cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_many_notes),
+        cmocka_unit_test(test_notes_end),
+        cmocka_unit_test(test_notes_of_a_new_evaluation),
+        cmocka_unit_test(test_confined),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
