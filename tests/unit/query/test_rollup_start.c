@@ -84,30 +84,31 @@ static bool is_overlap(const struct example *x, size_t k)
     return s != 0 && s < x->t[k - 1] && s != x->start[k - 1];
 }
 
-/* A known start within the window is one more sample, of zero, at which no extrapolation is needed. */
+/* A known start within the window is one more sample, of zero, at which no extrapolation is needed. Seconds are made of
+ * whole differences, as Prometheus makes them: where a gap is exactly 1.1 steps, the last bit decides. */
 static double plain_rate(const struct example *x, uint32_t i, bool per_second)
 {
     size_t lo = x->lo[i], hi = x->hi[i], n = hi - lo;
-    double end = (double)(x->in.end + i * x->in.end_step) / 1000, range = (double)x->in.range / 1000;
+    int64_t end = x->in.end + i * x->in.end_step, from = end - x->in.range;
     if (n == 0) return no_sample();
-    double sum = x->v[hi - 1] - x->v[lo], first = (double)x->t[lo] / 1000, last = (double)x->t[hi - 1] / 1000;
+    double sum = x->v[hi - 1] - x->v[lo], left;
+    int64_t first = x->t[lo], last = x->t[hi - 1];
     for (size_t k = lo + 1; k < hi; k++)
         sum += is_reset(x, k) ? x->v[k - 1] : 0;
-    double step = n > 1 ? (last - first) / (double)(n - 1) : 0, right = end - last;
+    double step = n > 1 ? (double)(last - first) / 1000 / (double)(n - 1) : 0, right = (double)(end - last) / 1000;
     if (right >= step * 1.1) right = step / 2;
-    double begun = (double)x->start[lo] / 1000, left;
-    if (x->start[lo] != 0 && begun > end - range && x->start[lo] < x->t[lo]) {
+    if (x->start[lo] != 0 && x->start[lo] > from && x->start[lo] < x->t[lo]) {
         sum += x->v[lo];
         left = 0;
-        first = begun;
+        first = x->start[lo];
     } else {
         if (n < 2) return no_sample();
-        left = first - (end - range);
+        left = (double)(first - from) / 1000;
         if (left >= step * 1.1) left = step / 2;
-        if (sum > 0 && x->v[lo] >= 0) left = fmin(left, (last - first) * x->v[lo] / sum);
+        if (sum > 0 && x->v[lo] >= 0) left = fmin(left, (double)(last - first) / 1000 * x->v[lo] / sum);
     }
-    double all = sum * ((last - first + left + right) / (last - first));
-    return per_second ? all / range : all;
+    double sampled = (double)(last - first) / 1000, all = sum * ((sampled + left + right) / sampled);
+    return per_second ? all / ((double)x->in.range / 1000) : all;
 }
 
 static double plain_irate(const struct example *x, uint32_t i)
